@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -12,7 +13,7 @@ from onnxplain.process import Budget
 from onnxplain.request import DimNames, DynamicShapes, Request, inputs
 from onnxplain.rules import CheckLeftOut, ConstraintViolated, HookTraced, SpecializedDynamicDim, UserCodeRaised
 
-from . import audit
+from . import audit, block_examples
 from .audit import Finished
 from .behind import Behind
 from .explain import arguments, axes_argument, dims
@@ -113,14 +114,15 @@ class _Result:
 
 def _searched(context: DiagnosticContext, request: Request, budget: Budget) -> _Result:
     """Tries all strategies, then rewritten copies of the model, and if neither succeeds, looks for all problems."""
-    search = Search(context, request, budget)
+    first = search = Search(context, request, budget)
     finished, findings = search.finished(), list[Finding]()
     trials = Trials(context, search.request, search.runs)
     rewrites = request.control_flow != "report" and budget.is_open
-    if finished is not None and rewrites and (counted := dims.avoidable_limits(request, finished.attempt.guards, search.findings)):
+    counted = [] if finished is None or not rewrites else dims.avoidable_limits(request, finished.attempt.guards, search.findings)
+    if counted:
         copies = RewrittenCopies(context, search, trials)
         copied, notes = copies.finished([trials.tested(finding) for finding in counted])
-        if copied is not None and len(_limits(copies.search)) < len(_limits(search)):
+        if copied is not None and len(_limits(copies.search.findings)) < len(_limits(search.findings)):
             finished, findings, search = copied, notes, copies.search
     if finished is None:
         if rewrites and any(fix.edits and fix.confidence is Confidence.SAFE for finding in search.findings for fix in finding.fixes):
@@ -130,6 +132,9 @@ def _searched(context: DiagnosticContext, request: Request, budget: Budget) -> _
             copies = RewrittenCopies(context, search, trials)
             finished, findings = copies.finished(findings)
             search = copies.search
+    limits = math.inf if finished is None else len(_limits(search.findings))
+    if rewrites and limits and (result := _of_several_blocks(context, first, [*first.findings, *counted], limits)) is not None:
+        return result
     if finished is not None:
         findings = [finding.for_users() for finding in findings]
         return _Result([*_one_a_cause([*findings, *search.remarks(finished), *audit.findings(finished)])], search.error, finished)
@@ -145,8 +150,22 @@ def _searched(context: DiagnosticContext, request: Request, budget: Budget) -> _
     return _Result(findings, search.error, reached=behind.reached)
 
 
-def _limits(search: Search) -> list[Finding]:
-    return [finding for finding in search.findings if isinstance(finding.rule, ConstraintViolated)]
+def _of_several_blocks(context: DiagnosticContext, search: Search, findings: Sequence[Finding], limits: float) -> _Result | None:
+    """What comes of an example of several blocks, if a loop takes all of the example as a single one; None if it has as many limits."""
+    budget = search.runs.budget
+    larger = block_examples.of_several(search.asked, findings, search.runs) if budget.has(search.seconds) else None
+    if larger is None:
+        return None
+    context.event("A loop takes all of the example as one block; another capture takes an example of several blocks.")
+    result = _searched(context, larger, budget)
+    if result.finished is None or len(_limits(result.findings)) >= limits or not search.equals_eager(result.finished.program):
+        return None
+    kept = len(result.finished.request.shapes.dynamic) == len(search.asked.shapes.dynamic)
+    return dataclasses.replace(result, finished=dataclasses.replace(result.finished, request=search.asked)) if kept else None
+
+
+def _limits(findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in findings if isinstance(finding.rule, ConstraintViolated)]
 
 
 def _without_edits_of(finding: Finding, others: Sequence[Edit]) -> Finding:

@@ -105,10 +105,11 @@ def without_checks(program: torch.export.ExportedProgram) -> torch.nn.Module:
     assert isinstance(module, torch.fx.GraphModule)
     # NOTE: the bounds of the inputs come from such records as well (read in torch 2.11, 2.13 and 2.15, export/_unlift.py).
     module.validate_inputs = False  # type: ignore[assignment]  # the flag is an attribute of the class that torch makes
-    for node in list(module.graph.nodes):
-        if str(node.target) == "aten._assert_scalar.default":
-            module.graph.erase_node(node)
-    module.recompile()
+    for graph_module in (each for each in module.modules() if isinstance(each, torch.fx.GraphModule)):
+        for node in list(graph_module.graph.nodes):
+            if str(node.target) == "aten._assert_scalar.default":
+                graph_module.graph.erase_node(node)
+        graph_module.recompile()
     return module
 
 

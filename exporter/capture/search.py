@@ -15,7 +15,7 @@ from onnxplain.process import Budget, Stopped, Stopwatch
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, NumpyUsed, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
-from onnxplain.torch_internals import config, gradients, pytree, size_conversions, size_texts
+from onnxplain.torch_internals import config, empty_scans, gradients, pytree, size_conversions, size_texts
 from onnxplain.torch_internals.size_texts import Spelling
 from onnxplain.torch_internals.symbolic_expressions import divides_to_int
 
@@ -179,7 +179,7 @@ class Search:
         # NOTE: libraries ask whether a cache is empty, and mostly do the same in both cases.
         own = (guard for guard in unlike if locations.is_users(guard.stack[-1].file))
         first = next(own, unlike[0] if unlike and self.runs.baseline is not None else None)
-        return None if first is None or made.program is None or self._equals_eager(made.program) else first
+        return None if first is None or made.program is None or self.equals_eager(made.program) else first
 
     def _with_sizes_spelled(self, strategy: CaptureStrategy, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]]:
         """An attempt in which texts of sizes, and lookups by sizes, fix them, if the model goes another way with them than without."""
@@ -245,7 +245,7 @@ class Search:
             self._context.event("A dynamic dim has size 1 in the example; another capture takes size 2.")
             again = self.attempt(strategy, larger)
             left = self.found(again)
-            if again.program is not None and not any(finding.blocking for finding in left) and self._equals_eager(again.program):
+            if again.program is not None and not any(finding.blocking for finding in left) and self.equals_eager(again.program):
                 return self._with_larger_sizes(again, left) or (again, left)
         if (by_larger := self._with_larger_sizes(made, found)) is not None:
             return by_larger
@@ -298,7 +298,7 @@ class Search:
             left = self.found(allowing)
             fewer = sum(isinstance(finding.rule, _LIMITS) for finding in left) < limits
             if again.program is not None and fewer and not any(finding.blocking for finding in left):
-                return (allowing, left) if self._equals_eager(again.program) else None
+                return (allowing, left) if self.equals_eager(again.program) else None
         return None
 
     def _with_sizes_of_example(self, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]] | None:
@@ -318,7 +318,7 @@ class Search:
         left = self.found(again)
         if again.program is None or any(finding.blocking for finding in left):
             return None
-        return (dataclasses.replace(again, setting=_ASKING), left) if larger is None or self._equals_eager(again.program) else None
+        return (dataclasses.replace(again, setting=_ASKING), left) if larger is None or self.equals_eager(again.program) else None
 
     def _with_exceptions(self, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]] | None:
         """An attempt that is right for sizes that the model treats as exceptions as well; None if there is none.
@@ -346,7 +346,7 @@ class Search:
         comparing = Budget(runs=len(exceptions))
         runs = [EagerRuns(self._context, each, comparing) for each in exceptions]
         # NOTE: a size that the model refuses is no exception.
-        same = [self._equals_eager(again.program, each) for each in runs if each.baseline is None or each.baseline.error is None]
+        same = [self.equals_eager(again.program, each) for each in runs if each.baseline is None or each.baseline.error is None]
         self._context.event(f"The way for all other sizes equals the model for {sum(same)} of {len(same)} certain sizes.")
         return (allowing, left) if same and all(same) else None
 
@@ -355,7 +355,7 @@ class Search:
         open_ = dims.left_open(self.request, made.guards, made.program, {}) if self._some_open and made.program is not None else ()
         return [finding for finding in (*found, *open_) if isinstance(finding.rule, _LIMITS)]
 
-    def _equals_eager(self, program: torch.export.ExportedProgram, runs: EagerRuns | None = None) -> bool:
+    def equals_eager(self, program: torch.export.ExportedProgram, runs: EagerRuns | None = None) -> bool:
         """Whether `program`, captured as for other sizes, computes the same as the model for the example, or for that of `runs`."""
         runs = runs or self.runs
         before = runs.baseline
@@ -363,7 +363,8 @@ class Search:
             return False
         args, kwargs = pytree.map_tensors(torch.clone, (runs.request.args, dict(runs.request.kwargs)))
         try:
-            after = larger_examples.without_checks(program)(*args, **kwargs)
+            with torch.no_grad(), empty_scans.allowed():
+                after = larger_examples.without_checks(program)(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  a program for larger sizes may fail in any way
             self._context.event(f"That capture does not run with the example: {headline(error)}")
             return False

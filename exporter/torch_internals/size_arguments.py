@@ -50,6 +50,8 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(Tensor, "tensor_split"), _tensor_split
     yield Slot(torch, "repeat_interleave"), _repeat_interleave
     yield Slot(Tensor, "repeat_interleave"), _repeat_interleave
+    yield Slot(torch, "triu_indices"), functools.partial(_triangle, True)
+    yield Slot(torch, "tril_indices"), functools.partial(_triangle, False)
     yield Slot(torch, "max_pool1d"), _max_pool1d
     yield Slot(torch.nn.utils.rnn, "pad_sequence"), _pad_sequence
     for name in ("rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"):
@@ -161,6 +163,20 @@ def _kronecker(original: Callable[..., Any], input: Tensor, other: Tensor, **kwa
     first, second = ((1,) * (rank - each.ndim) + tuple(each.shape) for each in (input, other))
     spread = input.reshape([size for each in first for size in (each, 1)]) * other.reshape([size for each in second for size in (1, each)])
     return spread.reshape([a * b for a, b in zip(first, second, strict=True)])
+
+
+def _triangle(upper: bool, original: Callable[..., Any], row: Any, col: Any, offset: Any = 0, **options: Any) -> Any:
+    dtype, device = options.get("dtype") or torch.int64, options.get("device")
+    if not any(map(_is_size, (row, col, offset))):
+        return original(row, col, offset, **options)
+    beyond = torch.arange(col, device=device) - torch.arange(row, device=device)[:, None] - offset
+    places = beyond >= 0 if upper else beyond <= 0
+    # NOTE: only of a square's half is the number of places known without a condition.
+    is_square = _is_size(row) and _is_size(col) and expression_of(row) == expression_of(col)
+    left_out = offset if upper else -offset
+    counted = is_square and type(offset) is int and left_out in (0, 1)
+    found = torch.nonzero_static(places, size=row * (row + 1 - 2 * left_out) // 2) if counted else places.nonzero()
+    return found.T.to(dtype)
 
 
 def _distances(original: Callable[..., Any], x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _IF_NECESSARY) -> Any:

@@ -137,13 +137,13 @@ def written(body: str) -> str:
     return "\n".join(line[8:] for line in lines).strip().replace("\n", "\n            ")
 
 
-@pytest.mark.parametrize("forward", FORWARDS)
-def test_blocks_of_all_sizes(forward: str, load: Load, marked: Marked) -> None:
-    """Also for fewer rows than a block has, where the loop over whole blocks does not run at all."""
+@pytest.mark.parametrize(("forward", "example"), [("slices", 4), *((each, rows) for each in FORWARDS for rows in (6, 3))])
+def test_blocks_of_all_sizes(forward: str, example: int, load: Load, marked: Marked) -> None:
+    """Also for fewer rows than a block has, where the loop over whole blocks does not run at all, and for an example of a single block."""
     if forward == "items that are set" and Version(torch.__version__) < Version("2.13"):
         pytest.skip("torch before 2.13 takes the sizes of the last slices for numbers from data, and refuses to compare them")
     model = load(NET.format(written(FORWARDS[forward]))).Net().eval()
-    program = exported(model)
+    program = exported(model, example)
     findings = program.diagnostics.findings
     assert {each.rule.id for each in findings} == {"OXP1037"}
     assert {each.location.line for each in findings} >= set(marked("HERE"))

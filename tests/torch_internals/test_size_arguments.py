@@ -30,6 +30,12 @@ def _marked(rows: Tensor, count: int) -> Tensor:
     return rows + 1 if rows.shape[0] == count else rows
 
 
+def _at(x: Tensor, places: Tensor) -> Tensor:
+    """The elements of the first row of columns at pairs of places, the second of them from a longer row."""
+    line = x[0, 0, :, 0]
+    return line[places[0]] - torch.cat([line, line])[places[1]] * places[0]
+
+
 FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "average of an image": lambda x: F.avg_pool2d(x, x.shape[2:]),
     "average of an image without a batch": lambda x: F.avg_pool2d(x[0], x.shape[2:]),
@@ -61,6 +67,10 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "attention with a mask that a size makes causal": lambda x: F.scaled_dot_product_attention(
         x, x, x, x.new_ones(high(x), high(x)).tril(), is_causal=high(x) < 1 and True
     ),
+    "places above the diagonal": lambda x: _at(x, torch.triu_indices(high(x), high(x), 1)),
+    "places of a triangle": lambda x: _at(x, torch.tril_indices(row=high(x), col=high(x), dtype=torch.int32).long()),
+    "places of a triangle with a number": lambda x: _at(x, torch.triu_indices(high(x), 5, -1)),
+    "places of a triangle from a size on": lambda x: _at(x, torch.tril_indices(high(x), high(x) + 1, high(x) // 2)),
     "distances": lambda x: torch.cdist(x[0], x[0]),
     "elements along a dim": lambda x: torch.take_along_dim(x, x.argsort(2), 2) + x.take_along_dim(x.argmax(3, keepdim=True), dim=-1),
     "parts": lambda x: torch.cat([*torch.tensor_split(x, 3, -1)][::-1], -1),

@@ -402,7 +402,7 @@ def _of_list(scope: Scope, place: Location) -> list[Fix]:
     calls = [node for node in around if isinstance(node, ast.Call)]
     repeated = next(filter(None, (repeated_items.rewritten(scope, call) for call in calls)), None)
     rows = next(filter(None, (tensors_of_lists.of_rows(scope, call) for call in calls)), None)
-    numbered = (node for node in around if isinstance(node, ast.Call | ast.Subscript))
+    numbered = (node for node in around if isinstance(node, ast.expr))
     numbers = next(filter(None, (tensors_of_lists.of_numbers(scope, node) for node in numbered)), None)
     listed = [node for node in ast.walk(scope.function) if isinstance(node, ast.ListComp | ast.GeneratorExp)]
     lists = [node for node in listed if node in around or _takes_parts(scope, node.generators[0].iter, place)]

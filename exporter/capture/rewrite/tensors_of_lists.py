@@ -86,19 +86,34 @@ def of_rows(where: Scope, call: ast.Call) -> Rewrite | None:
     return None if code is None else Rewrite(where.region(call), code)
 
 
-def of_numbers(where: Scope, node: ast.Call | ast.Subscript) -> Rewrite | None:
-    """A tensor of a `range`, or an index by one, as in `torch.tensor(range(n))` and `x[list(range(n))]`, with torch.arange."""
+def of_numbers(where: Scope, node: ast.expr) -> Rewrite | None:
+    """A tensor of a `range`, or an index by one, as in `torch.tensor(range(n))` and `x[:, list(range(n))]`, with torch.arange."""
     options = ""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr="tensor" | "as_tensor" | "LongTensor"), args=[numbers]):
             options = "".join(f", {each.arg}={where.text(each.value)}" for each in node.keywords)
             place: ast.expr = node
-        case ast.Subscript(slice=ast.Call() | ast.Subscript() | ast.ListComp() as place):
-            numbers = place
+        case _ if _is_index(where, node):
+            numbers = place = node
         case _:
             return None
     code = _arange(where, numbers, options)
     return None if code is None else Rewrite(where.region(place), code)
+
+
+def _is_index(where: Scope, node: ast.expr) -> bool:
+    """Whether `node` is an index or a part of one, or the value of a variable that is only that."""
+    nodes = list(ast.walk(where.function))
+    indices = [each.slice for each in nodes if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load)]
+    parts = {id(part) for each in indices for part in (each, *(each.elts if isinstance(each, ast.Tuple) else ()))}
+    if id(node) in parts:
+        return True
+    made = next((each for each in nodes if isinstance(each, ast.Assign) and each.value is node), None)
+    match made:
+        case ast.Assign(targets=[ast.Name(id=name) as target]):
+            uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == name and each is not target]
+            return bool(uses) and name in where.locals and all(id(use) in parts for use in uses)
+    return False
 
 
 def _arange(where: Scope, numbers: ast.expr, options: str) -> str | None:
