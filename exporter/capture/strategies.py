@@ -289,6 +289,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_aut
         _deciding_about_sizes(),
         config.switched_off(config.COLLECTION),
         dynamo.guards_untimed(),
+        contextlib.nullcontext() if strict else modules.new_buffers_as_attributes(model),
         contextlib.nullcontext() if strict else _for_python(model),
     ):
         shapes = request.shapes.for_torch()

@@ -126,6 +126,44 @@ def children(module: torch.nn.Module) -> Mapping[str, torch.nn.Module | None]:
     return getattr(module, "_modules", {})
 
 
+def registers(module: torch.nn.Module) -> list[dict[str, Any]]:
+    """The parameters, buffers and submodules of a module, as it holds them: those of TorchScript's modules are left out."""
+    return [found for name in REGISTERED if is_a(found := vars(module).get(name), dict)]
+
+
+@contextlib.contextmanager
+def new_buffers_as_attributes(model: torch.nn.Module) -> Iterator[None]:
+    """While it is open, buffers that are None are plain attributes, and so are those that code registers.
+
+    NOTE: torch.export takes the data that `forward` assigns to a buffer for those of another buffer, or of an input, after one that is None
+    (read in torch 2.11, 2.13 and 2.15, export/_trace.py).
+    """
+    known = [module for _, module in named_modules(model) if is_a(vars(module).get("_buffers"), dict)]
+    empty = [(module, dict(buffers(module))) for module in known if None in buffers(module).values()]
+    for module, before in empty:
+        for name in [name for name, buffer in before.items() if buffer is None]:
+            del buffers(module)[name]
+            vars(module)[name] = None
+    ids = set(map(id, known))
+
+    def register(original: Callable[..., None], module: torch.nn.Module, name: str, tensor: Any, *args: Any, **kwargs: Any) -> None:
+        if id(module) in ids and name not in buffers(module) and is_a(tensor, torch.Tensor):
+            object.__setattr__(module, name, tensor)
+        else:
+            original(module, name, tensor, *args, **kwargs)
+
+    try:
+        with wrapped(Slot(torch.nn.Module, "register_buffer"), register):
+            yield
+    finally:
+        for module, before in empty:
+            now = dict(buffers(module))
+            buffers(module).clear()
+            buffers(module).update({name: now.pop(name, None) for name in before} | now)
+            for name in [name for name, buffer in before.items() if buffer is None]:
+                vars(module).pop(name, None)
+
+
 def is_parametrized(module: torch.nn.Module) -> bool:
     """As `torch.nn.utils.parametrize.is_parametrized(module)`, also for classes whose attributes do something else."""
     return any(

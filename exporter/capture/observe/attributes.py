@@ -18,7 +18,7 @@ from onnxplain.process import BudgetSpent, Stopped
 from onnxplain.source import locations
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.code_objects import code_of, lines_of, stored_attributes
-from onnxplain.torch_internals.modules import named_modules
+from onnxplain.torch_internals.modules import named_modules, registers
 from onnxplain.torch_internals.python_values import is_a
 
 from . import line_watch, outer_variables
@@ -44,7 +44,11 @@ class Attributes:
         helpers: dict[type, bool] = {}
         namespaces: dict[int, dict[str, Any]] = {}
         self._helpers: dict[int, tuple[str, Any]] = {}
+        self._registers: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self._registered: dict[int, set[str]] = {}
         for path, module in named_modules(model):
+            self._registers += [(each, each.copy()) for each in registers(module)]
+            self._registered[id(module)] = {name for each in registers(module) for name, value in each.items() if value is not None}
             for name, value in vars(module).items():
                 kind = type(value)
                 if kind not in helpers:
@@ -189,8 +193,14 @@ class Attributes:
         """Reads what each object holds; with the first part of the names."""
         yield "globals", lambda: self._globals
         yield from ((each.holder, each.values) for each, _ in self._outside)
-        yield from ((path, functools.partial(_own_of, module)) for path, module in self._modules)
+        yield from ((path, functools.partial(self._own_of, module)) for path, module in self._modules)
         yield from ((path, functools.partial(_attributes_of, helper, special=False)) for path, helper in self._helpers.values())
+
+    def _own_of(self, module: torch.nn.Module) -> dict[str, Any]:
+        """The attributes of a module that are not torch's, with the parameters, buffers and submodules that it did not have before."""
+        known = self._registered[id(module)]
+        new = {name: value for each in registers(module) for name, value in each.items() if name not in known}
+        return new | _own(vars(module))
 
     def _reader(self, names: Collection[str]) -> Callable[[], dict[str, Any]]:
         """Reads the values of those of `names` that have one. It is called for each line of a run, and looks at their holders only."""
@@ -212,6 +222,9 @@ class Attributes:
             for name in now.keys() - values.keys():
                 del now[name]
             now.update({name: value for name, value in values.items() if now.get(name) is not value})
+        for now, before in self._registers:
+            if [*map(id, now.values())] != [*map(id, before.values())] or now.keys() != before.keys():
+                _restore(now, before)
         for variables, before in self._outside:
             variables.put_back(before)
         for helper, attributes in self._helped:
@@ -250,10 +263,6 @@ def _is_users(cls: type) -> bool:
     codes = (code_of(each) for each in vars(cls).values() if isinstance(each, types.FunctionType))
     files = [code.co_filename for code in codes if code is not None]
     return any(map(locations.is_users, files or [getattr(sys.modules.get(cls.__module__), "__file__", None) or "<built-in>"]))
-
-
-def _own_of(module: torch.nn.Module) -> dict[str, Any]:
-    return _own(vars(module))
 
 
 def _own(values: Mapping[str, Any]) -> dict[str, Any]:
