@@ -63,6 +63,7 @@ from .request import (
     fitted,
     misfit,
     unknown_argument,
+    with_keywords,
 )
 from .signals import orderly_end
 from .source import call_sites, locations
@@ -143,7 +144,8 @@ def export(
 
     Args:
         model: A module, a function of tensors, or an ExportedProgram.
-        args: Positional example inputs; a single tensor stands for a tuple of one. An ExportedProgram needs none. Inputs and outputs may
+        args: Positional example inputs; a single tensor stands for a tuple of one. An ExportedProgram needs none. A dict at the end whose
+            keys are parameters of `forward` stands for `kwargs`, as in torch.onnx, and an empty one for none. Inputs and outputs may
             be objects whose items and attributes hold the tensors, such as dataclasses and the caches of transformers. The export
             registers their classes with torch, and they stay registered.
         f: Where to save the model; None keeps it in memory.
@@ -304,7 +306,7 @@ def _example(
     positional = (args,) if isinstance(args, torch.Tensor) else tuple(checked("args", args, tuple, list))
     keywords: Mapping[str, Any] = dict(checked("kwargs", kwargs, Mapping, NoneType) or {})
     if not isinstance(model, torch.export.ExportedProgram):
-        return positional, keywords
+        return with_keywords(model, positional, keywords)
     if verify and not (positional or keywords):
         positional, keywords = model.example_inputs or ((), {})
     return fitted(model, positional, keywords) if verify or positional or keywords else (positional, keywords)

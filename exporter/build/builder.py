@@ -63,6 +63,8 @@ def build(
     name_values(context, model, request)
     for asked, name in dim_names.dropped.items():
         context.report(NameChanged(kind="dim", asked=asked, given=name), at=request.caller, fixes=[_with_name(asked, name)])
+    for asked, name in dim_names.renamed.items():
+        context.report(NameChanged(kind="dim", asked=asked, given=name), at=request.caller, fixes=[_IDENTIFIER])
     bring_to(context, model, request)
     if context.records(logging.DEBUG):
         made = sum(1 for _ in graph.all_nodes())
@@ -70,6 +72,9 @@ def build(
         text = f"{len(plan.calls)} operators became {made} ONNX nodes, with {values}"
         context.event(f"{text}, opset {model.opset_imports.get('')}.", logging.DEBUG)
     return Built(model, given.values, nodes.origins.of)
+
+
+_IDENTIFIER = Fix("Name the dim with an identifier: sizes of the exported model are expressions of such names.", Confidence.SAFE)
 
 
 def _with_name(asked: str, given: str) -> Fix:

@@ -16,7 +16,7 @@ from .checks import (
 from .dim_names import DimNames
 from .dynamic_axes import MisfitAxes, WrongEntry, as_shapes, misfit
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
-from .inputs import copied, is_dense
+from .inputs import copied, is_dense, with_keywords
 from .module_functions import FUNCTIONS, ModuleFunctions, checked_functions
 from .request import CONTROL_FLOW, DEFAULT_OPSET, VERIFY_SIZES, Request
 from .shapes_mirrored import part
@@ -66,4 +66,5 @@ __all__ = [
     "shapes_source",
     "signature_of",
     "unknown_argument",
+    "with_keywords",
 ]

@@ -22,6 +22,7 @@ class DimNames:
 
     Attributes:
         dropped: Names that the user gave and that are not used, each with the dim's actual name: one size has one name.
+        renamed: Names that the user gave and that are no identifiers, each with the dim's actual name.
     """
 
     def __init__(self) -> None:
@@ -29,6 +30,7 @@ class DimNames:
         # NOTE: a few expressions are the sizes of thousands of values, and sympy takes long to put names into one.
         self._texts: dict[Any, str] = {}
         self.dropped: dict[str, str] = {}
+        self.renamed: dict[str, str] = {}
 
     def learn(self, program: torch.export.ExportedProgram, shapes: DynamicShapes) -> None:
         """Reads the symbols from the inputs of a captured program, and forgets those of an earlier program.
@@ -56,6 +58,9 @@ class DimNames:
         objects = {dim.label for dim, _ in sizes if dim.kind is Kind.DIM}
         changed = ((dim, given) for dim, given in told if dim.label != given)
         self.dropped = {dim.label: given for dim, given in changed if dim.kind is Kind.NAMED or given not in objects}
+        renamed = {str(dim.given): dim.label for dim, _ in sizes if dim.kind is Kind.NAMED and dim.given != dim.label}
+        self.dropped |= {asked: self.dropped.pop(label) for asked, label in renamed.items() if label in self.dropped}
+        self.renamed = {asked: label for asked, label in renamed.items() if asked not in self.dropped}
 
     def text(self, expression: sympy.Basic) -> str:
         """An expression of torch's symbols, such as `batch` or `2*batch + 1`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -221,14 +222,15 @@ class DynamicShapes:
 
     def replaced(self, specs: Mapping[InputDim, Any]) -> DynamicShapes:
         """A copy with other entries for some dims; None makes a dim static."""
-        dims = tuple(_said(dim, specs[dim], self.argument) if dim in specs else dim for dim in self.dims)
-        changed = dataclasses.replace(self, dims=dims, _raw=None)
+        dims = [_said(dim, specs[dim], self.argument) if dim in specs else dim for dim in self.dims]
+        changed = dataclasses.replace(self, dims=tuple(_at_distinct_labels(dims)), _raw=None)
         return dataclasses.replace(changed, given=changed.by_parameter())
 
     def reread(self, given: Any) -> DynamicShapes:
         """A copy with the same inputs and another structure of entries."""
         other = dataclasses.replace(self, given=given, _raw=None)
-        return dataclasses.replace(other, dims=tuple(dim for index, leaf in enumerate(self.leaves) for dim in _dims(other, leaf, index)))
+        dims = [dim for index, leaf in enumerate(self.leaves) for dim in _dims(other, leaf, index)]
+        return dataclasses.replace(other, dims=tuple(_at_distinct_labels(dims)))
 
     def for_torch(self) -> Any:
         """The value for the argument `dynamic_shapes` of `torch.export.export`."""
@@ -263,7 +265,7 @@ def _said(dim: InputDim, given: Any, argument: str) -> InputDim:
     """`dim` with the user's entry for it."""
     kind, label, least, most = Kind.STATIC, "", 0, sys.maxsize
     if isinstance(given, str):
-        kind, label = Kind.NAMED, _checked_name(given, argument)
+        kind, label = Kind.NAMED, _label(given, argument)
     elif isinstance(given, Dim):
         kind = Kind.DIM if (root := dim_entries.root(given)) is None else Kind.DERIVED
         if root is not None:
@@ -279,13 +281,28 @@ def _said(dim: InputDim, given: Any, argument: str) -> InputDim:
     return dataclasses.replace(dim, kind=kind, given=given, label=label, least=least, most=most)
 
 
-def _checked_name(name: str, argument: str) -> str:
-    """A name of a dim. Sizes of the exported model are expressions of these names, so it must not be one."""
-    if not name.isidentifier():
-        likely = re.sub(r"\W+", "_", name).strip("_")
-        proposed = likely if likely.isidentifier() else "batch"
-        raise InvalidArgument(f"{argument}: expected a name of a dim that is an identifier, such as {proposed!r}, got {name!r}")
-    return name
+def _label(name: str, argument: str) -> str:
+    """The name of a dim in the exported model. Sizes are expressions of these names there, so it must not be one, as `past + new` is."""
+    if not name.strip():
+        raise InvalidArgument(f"{argument}: expected a name of a dim, got {name!r}")
+    if name.isidentifier():
+        return name
+    likely = re.sub(r"\W+", "_", name).strip("_")
+    return likely if likely.isidentifier() else f"dim_{likely}".rstrip("_")
+
+
+def _at_distinct_labels(dims: Sequence[InputDim]) -> Iterator[InputDim]:
+    """`dims` in which different names, such as `past + new` and `past - new`, have different labels."""
+    named = [dim for dim in dims if dim.kind is Kind.NAMED]
+    labels = {str(dim.given): dim.label for dim in named if dim.given == dim.label}
+    for dim in named:
+        if str(dim.given) not in labels:
+            numbered = (f"{dim.label}_{number}" for number in itertools.count(2))
+            labels[str(dim.given)] = next(
+                each for each in (dim.label, *itertools.islice(numbered, len(dims))) if each not in labels.values()
+            )
+    for dim in dims:
+        yield dataclasses.replace(dim, label=labels[str(dim.given)]) if dim.kind is Kind.NAMED else dim
 
 
 def _check_range(given: Dim, root: Dim) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import enum
+import inspect
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -56,6 +57,24 @@ def bound(model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
         return keyword_inputs.beside(dict(signature.bind(*args, **kwargs).arguments), signature)
     except TypeError:
         return {}
+
+
+def with_keywords(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """`args` and `kwargs`, with a dict at the end of `args` as keyword inputs, as torch.onnx takes it: `(x, {"mask": mask})`.
+
+    A dict whose keys are no parameters of `forward`, or without which the inputs do not fit, stays an input.
+    """
+    signature = None if kwargs or not args or type(args[-1]) is not dict else signature_of(model)
+    if signature is None:
+        return tuple(args), kwargs
+    *before, last = args
+    takes_names = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = {name for name, parameter in signature.parameters.items() if parameter.kind in takes_names}
+    try:
+        signature.bind(*before, **{str(name): value for name, value in last.items()})
+    except TypeError:
+        return tuple(args), kwargs
+    return (tuple(before), last) if last.keys() <= named else (tuple(args), kwargs)
 
 
 def in_torch_order(inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> list[str]:

@@ -41,7 +41,10 @@ NET = """
 
 MADE = {
     "sum": ("if self.kept is None:\n    self.kept = torch.zeros_like(x)\nself.kept = self.kept + x\nreturn self.kept * self.other", "kept"),
-    "table": ("if self.kept is None or len(self.kept) < len(x):\n    self.kept = torch.arange(x.shape[0])\nreturn x * self.kept[:, None]", "kept"),
+    "table": (
+        "if self.kept is None or len(self.kept) < len(x):\n    self.kept = torch.arange(x.shape[0])\nreturn x * self.kept[:, None]",
+        "kept",
+    ),
     "registered": ("self.register_buffer('kept', x * 2, persistent=False)\nreturn self.kept + self.bias", "kept"),
     "new": ("self.register_buffer('new', x * 2)\nreturn self.new + self.known", "new"),
     "parameter": ("if self.weight is None:\n    self.weight = torch.nn.Parameter(torch.full((3,), 2.0))\nreturn x * self.weight", "weight"),
@@ -50,7 +53,7 @@ MADE = {
 
 
 def parts(model: torch.nn.Module) -> list[tuple[str, list[str]]]:
-    return [(name, [*vars(each), *each._buffers, *each._parameters, *each._modules]) for name, each in model.named_modules()]  # noqa: SLF001  no public name tells those that are None
+    return [(name, [*vars(each), *each._buffers, *each._parameters, *each._modules]) for name, each in model.named_modules()]
 
 
 @pytest.mark.parametrize("name", ["Net", "Outer"])

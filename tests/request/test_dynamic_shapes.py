@@ -377,12 +377,38 @@ def test_a_derived_dim_knows_the_size_that_it_is_computed_from(size: int, wanted
     assert dims["y.shape[0]"].root == ("n", 7)
 
 
-@pytest.mark.parametrize("name", ["batch size", "2n", "a+b", "a,b", "?", "\x1b"])
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("batch size", "batch_size"), ("2n", "dim_2n"), ("past + n", "past_n_2"), ("a,b", "a_b"), ("?", "dim"), ("\x1b", "dim")],
+)
 @pytest.mark.parametrize("argument", ["dynamic_shapes", "dynamic_axes"])
-def test_a_name_is_an_identifier(name: str, argument: str) -> None:
-    given = {"dynamic_shapes": ({0: name},), "dynamic_axes": {"x": {0: name}}}[argument]
+def test_a_name_that_is_no_identifier_is_changed(name: str, label: str, argument: str) -> None:
+    """Also to one that no other dim has."""
+    given = {"x": {0: name}, "y": {0: "past_n"}, "z": {0: name}}
+    names = ["x", "y", "z"]
+    args = torch.ones(2, 3), torch.ones(4, 3), torch.ones(2, 3)
+    program = onnxplain.export(lambda x, y, z: (x + z, y * 2), args, input_names=names, **{argument: given})
+    assert [value.shape[0] for value in program.model.graph.inputs] == [label, "past_n", label]
+    (changed,) = (each for each in program.diagnostics.findings if each.rule.id == "OXP4001")
+    assert (changed.rule.kind, changed.rule.asked, changed.rule.given) == ("dim", name, label)
+    torch.testing.assert_close(program(torch.ones(5, 3), torch.ones(1, 3), torch.ones(5, 3))[0], torch.full((5, 3), 2.0))
+
+
+def test_names_of_equal_dims_that_are_no_identifiers() -> None:
+    """One size has one name, and different names are not taken for one."""
+    args = torch.ones(2, 3), torch.ones(2, 3), torch.ones(4, 3)
+    shapes = ({0: "a b"}, {0: "a.b"}, {0: "a-b"})
+    program = onnxplain.export(lambda x, y, z: (x + y, z * 2), args, dynamic_shapes=shapes)
+    assert [value.shape[0] for value in program.model.graph.inputs] == ["a_b", "a_b", "a_b_3"]
+    changed = {each.rule.asked: each.rule.given for each in program.diagnostics.findings if each.rule.id == "OXP4001"}
+    assert changed == {"a b": "a_b", "a.b": "a_b", "a-b": "a_b_3"}
+
+
+@pytest.mark.parametrize("argument", ["dynamic_shapes", "dynamic_axes"])
+def test_a_name_is_not_empty(argument: str) -> None:
+    given = {"input": {0: " "}}
     with pytest.raises(InvalidArgument, match=argument):
-        onnxplain.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), input_names=["x"], **{argument: given})
+        onnxplain.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), **{argument: given})
 
 
 @pytest.mark.parametrize("argument", ["dynamic_shapes", "dynamic_axes"])

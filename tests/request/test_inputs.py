@@ -6,9 +6,11 @@ import dataclasses
 from collections import OrderedDict
 from typing import Any
 
+import pytest
 import torch
 from torch.utils import _pytree as pytree
 
+import onnxplain
 from onnxplain.request import copied, inputs
 
 
@@ -55,3 +57,31 @@ def test_the_containers_of_copies_are_new() -> None:
     keywords["y"] = x
     assert (list(given), len(given["x"])) == (["x"], 1)
     assert len(keywords["x"]) == 1
+
+
+class Choice(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: Any = None, table: Any = None, **others: Any) -> Any:
+        parts = [
+            each for given in (y, table, others) for each in (given.values() if isinstance(given, dict) else [given]) if each is not None
+        ]
+        return x + sum(parts, torch.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("last", "inputs"),
+    [
+        ({}, ["x"]),
+        ({"y": 2}, ["x", "y"]),
+        ({"y": 2, "table": {"k": 3}}, ["x", "y", "table_k"]),
+        ({"z": 2}, ["x", "y_z"]),
+        ({"x": 2}, ["x", "y_x"]),
+        ({1: 2}, ["x", "y_1"]),
+    ],
+)
+def test_a_dict_at_the_end_of_args(last: dict[Any, Any], inputs: list[str]) -> None:
+    """It stands for `kwargs` if it could be that, as in torch.onnx."""
+    values = pytree.tree_map(lambda value: torch.full((3,), float(value)), last)
+    program = onnxplain.export(Choice(), (torch.ones(3), values))
+    assert [value.name for value in program.model.graph.inputs] == inputs
+    given = ((torch.ones(3),), values) if {*last} <= {"y", "table"} else ((torch.ones(3), values), {})
+    torch.testing.assert_close(program(*given[0], **given[1])[0], Choice()(*given[0], **given[1]))

@@ -44,10 +44,10 @@ class Attributes:
         helpers: dict[type, bool] = {}
         namespaces: dict[int, dict[str, Any]] = {}
         self._helpers: dict[int, tuple[str, Any]] = {}
-        self._registers: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        registered: list[dict[str, Any]] = []
         self._registered: dict[int, set[str]] = {}
         for path, module in named_modules(model):
-            self._registers += [(each, each.copy()) for each in registers(module)]
+            registered += registers(module)
             self._registered[id(module)] = {name for each in registers(module) for name, value in each.items() if value is not None}
             for name, value in vars(module).items():
                 kind = type(value)
@@ -81,7 +81,7 @@ class Attributes:
         held += [attributes for _, attributes in self._helped]
         outer = [*self._globals.values(), *(value for values in held for _, value in _containers(values))]
         containers = [*outer, *(inner for each in outer for inner in _items(each) if type(inner) in _CONTAINERS)]
-        self._contents = {id(value): (value, value.copy()) for value in containers}
+        self._contents = {id(value): (value, value.copy()) for value in (*containers, *registered)}
         self._before = self._state()
         self._changed: set[str] = set()
         self._empty = {name for name, value in self._named() if value is None}
@@ -222,9 +222,6 @@ class Attributes:
             for name in now.keys() - values.keys():
                 del now[name]
             now.update({name: value for name, value in values.items() if now.get(name) is not value})
-        for now, before in self._registers:
-            if [*map(id, now.values())] != [*map(id, before.values())] or now.keys() != before.keys():
-                _restore(now, before)
         for variables, before in self._outside:
             variables.put_back(before)
         for helper, attributes in self._helped:

@@ -21,11 +21,14 @@ class _Arm:
     Attributes:
         statements: Its statements.
         result: The expression of its result; None if the statements return the result.
+        value: The result, if there are no statements.
+        copied: The tensors of which the statements set items. torch.cond refuses to change what it is given.
     """
 
     statements: Sequence[ast.stmt]
     result: str | None
     value: ast.expr | None = None
+    copied: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +62,8 @@ def rewritten(where: Scope, test: ast.expr, predicate: str | None) -> Rewrite | 
         inner = nested(where, arm.statements)
         if inner is None:
             return None
-        lines = [blocks.body(where, arm.statements, indent + 4, inner), *([] if arm.result is None else [f"return {arm.result}"])]
+        lines = [f"{each} = {each}.clone()" for each in arm.copied]
+        lines += [blocks.body(where, arm.statements, indent + 4, inner), *([] if arm.result is None else [f"return {arm.result}"])]
         functions.append(where.unused(name))
         before += blocks.function(functions[-1], operands, lines, indent)
     code = before + blocks.call(branch.head, f"{where.torch}.cond", [predicate, *functions, blocks.tuple_of(operands)], indent)
@@ -131,12 +135,13 @@ def _returned(where: Scope, statements: Sequence[ast.stmt]) -> _Arm | None:
 
 
 def _assigning(where: Scope, branch: ast.If) -> _Branch | None:
-    """An `if` of which both ways only set variables."""
+    """An `if` of which both ways only set variables and items of tensors."""
     both = (*branch.body, *branch.orelse)
-    if not scope.is_plain(both) or scope.has_return(both):
+    items = scope.written(both)
+    if not scope.is_plain(both, items=True) or scope.has_return(both) or not items.keys() <= (where.tensors or frozenset()):
         return None
     region = where.region(branch)
-    names = [name for name in scope.stored(both) if blocks.read_after(where, region, name)]
+    names = [name for name in dict.fromkeys((*scope.stored(both), *items)) if blocks.read_after(where, region, name)]
     before = None if where.tensors is None else where.tensors | where.numbers
     if not names or not all(before is None or name in before or _in_both(branch, name) for name in names):
         return None
@@ -166,7 +171,7 @@ def _appending(where: Scope, branch: ast.If) -> _Branch | None:
         return None
     (name,) = lists
     item = where.unused(f"{name}_item")
-    exact = not blocks.changes_others(where, rest)
+    exact = not rest or not blocks.changes_others(where, rest)
     return _Branch(region, f"{item} = ", (arms[0], arms[1]), exact, is_elif(where.file, branch), after=f"{name}.append({item})")
 
 
@@ -184,7 +189,8 @@ def _assigned(where: Scope, statements: Sequence[ast.stmt], names: Sequence[str]
     results = [blocks.result(where, statements, name) for name in names]
     if None in results:
         return None
-    return _Arm(statements, blocks.tuple_of([str(each) for each in results]) if len(names) > 1 else results[0])
+    copied = tuple(name for name in scope.written(statements) if scope.read_first(statements, name))
+    return _Arm(statements, blocks.tuple_of([str(each) for each in results]) if len(names) > 1 else results[0], copied=copied)
 
 
 def _in_both(branch: ast.If, name: str) -> bool:

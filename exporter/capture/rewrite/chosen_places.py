@@ -39,7 +39,9 @@ def rewritten(where: Scope, statement: ast.For) -> list[Rewrite] | None:
     # NOTE: a place is a list of numbers then, and not a tensor: the operators of the two differ, but not what an index means.
     nodes = [node for each in statement.body for node in ast.walk(each)]
     operands = [each for node in nodes if isinstance(node, ast.BinOp) for each in (node.left, node.right)]
-    exact = not any(isinstance(each, ast.Name) and each.id == place.id for each in operands) and predicated.takes_empty(steps, place.id)
+    exact = not any(isinstance(each, ast.Name) and each.id == place.id for each in operands) and predicated.takes_empty(
+        where, steps, place.id
+    )
     header = f"{chosen}, {place.id} in zip({mask}.flatten() != 0, {where.torch}.ones_like({mask}).nonzero().tolist())"
     start, end = where.region(place), where.region(statement.iter)
     within = [

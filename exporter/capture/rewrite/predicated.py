@@ -16,6 +16,11 @@ _PARTIAL = frozenset({"out", "inplace"})
 """Keywords by which a function changes what it is given."""
 _OF_SOME = frozenset({"amax", "amin", "aminmax", "argmax", "argmin", "kthvalue", "max", "median", "min", "mode", "quantile", "topk"})
 """Functions that refuse tensors without elements."""
+_PLACES = frozenset({"nonzero", "where", "argwhere"})
+"""Functions that return the places where a mask is true."""
+_PUTTING = frozenset({"index_put", "index_put_"})
+_PUTTING_ALONG = frozenset({"index_copy", "index_copy_", "index_add", "index_add_"})
+"""Methods that put values at places, without and with a dim."""
 
 
 def changed(where: Scope, region: Region, statements: Sequence[ast.stmt]) -> list[str] | None:
@@ -37,13 +42,68 @@ def changed(where: Scope, region: Region, statements: Sequence[ast.stmt]) -> lis
     return outer if outer and set(outer) <= (where.tensors or frozenset()) else None
 
 
-def takes_empty(statements: Sequence[ast.stmt], numbers: str = "") -> bool:
-    """Whether no statement is known to raise an error for tensors without elements. `numbers` is the name of a list of numbers."""
+def takes_empty(where: Scope, statements: Sequence[ast.stmt], numbers: str = "") -> bool:
+    """Whether no statement is known to raise an error for tensors without elements.
+
+    Args:
+        where: The function around them.
+        statements: The statements.
+        numbers: The name of a list of numbers.
+    """
     nodes = [node for each in statements for node in ast.walk(each)]
     called = (syntax.last_name(node.func) for node in nodes if isinstance(node, ast.Call))
-    items = [node for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant | ast.UnaryOp)]
+    items = [node for node in nodes if isinstance(node, ast.Subscript) and _is_item(node.slice)]
     single = any(not (isinstance(node.value, ast.Name) and node.value.id == numbers) and not _is_shape(node.value) for node in items)
-    return not single and not any(name in _OF_SOME for name in called) and not any(isinstance(node, ast.Assert) for node in nodes)
+    if single or any(name in _OF_SOME for name in called) or any(isinstance(node, ast.Assert) for node in nodes):
+        return False
+    return all(_is_tied(where, index, value) for node in nodes for index, value in _put(node))
+
+
+def _is_item(index: ast.expr) -> bool:
+    """Whether an index is that of a single element of the first dim."""
+    match index.elts[0] if isinstance(index, ast.Tuple) and index.elts else index:
+        case ast.Constant(value=int()) | ast.UnaryOp(op=ast.USub()):
+            return True
+    return False
+
+
+def _put(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What puts values at places of a tensor: the index and the values."""
+    match node:
+        case ast.Assign(targets=[ast.Subscript(slice=index)], value=value):
+            yield index, value
+        case ast.Call(func=ast.Attribute(attr=name), args=[index, value, *_]) if name in _PUTTING:
+            yield index, value
+        case ast.Call(func=ast.Attribute(attr=name), args=[_, index, value, *_]) if name in _PUTTING_ALONG:
+            yield index, value
+
+
+def _is_tied(where: Scope, index: ast.expr, value: ast.expr) -> bool:
+    """Whether values have as many elements as the index selects, be it none: they are made with it, or of no other tensor."""
+    made = [each for each in ast.walk(where.function) if isinstance(each, ast.Assign | ast.AugAssign | ast.AnnAssign)]
+    sources = {
+        name: [each.value for each in made if name in scope.stored([each]) and each.value is not None] for name in scope.stored(made)
+    }
+    selecting = {*scope.loaded([index])}
+    selecting |= {*scope.loaded(each for name in selecting for each in sources.get(name, ()) if _finds_places(each))}
+    waiting, reached = _of_data(value), set[str]()
+    while waiting:
+        if (name := waiting.pop()) not in reached:
+            reached.add(name)
+            waiting += [inner for each in sources.get(name, ()) for inner in _of_data(each)]
+    constant = where.locals.isdisjoint(reached - {"self"})
+    return constant or not selecting.isdisjoint(reached - {"self"})
+
+
+def _finds_places(node: ast.expr) -> bool:
+    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+    return any(syntax.last_name(call.func) in _PLACES for call in calls)
+
+
+def _of_data(node: ast.expr) -> list[str]:
+    """The names that are read in `node`, without those of which it only takes the dtype or the device."""
+    plain = {id(each.value) for each in ast.walk(node) if isinstance(each, ast.Attribute) and each.attr in ("dtype", "device")}
+    return [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and id(each) not in plain]
 
 
 def _is_shape(node: ast.expr) -> bool:

@@ -48,7 +48,7 @@ def rewritten(where: Scope, branch: ast.If, loop: ast.For | ast.While | None) ->
         return None
     own_lines = where.region(statements[0]).line > where.region(branch.test).last_line
     changed = predicated.changed(where, around, statements)
-    if changed is None or not own_lines or not predicated.takes_empty(statements):
+    if changed is None or not own_lines or not predicated.takes_empty(where, statements):
         return None
     chosen, kept = where.unused("is_taken"), {name: where.unused(f"{name}_kept") for name in changed}
     whole, test = where.region(branch), where.region(branch.test)
