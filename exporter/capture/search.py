@@ -410,6 +410,7 @@ class Search:
         if made.program is not None:
             found += dims.undelivered(request, made.guards, made.program)
             found += failures.lost(request, made.program)
+            found += failures.of_mixed_dtypes(request, made.program, self.runs)
             # NOTE: a strategy of the user may make constants of any inputs.
             found += arguments.unsupported(request) if made.strategy.name in ALL else ()
         return found

@@ -17,6 +17,7 @@ import torch
 
 from . import patching, shape_env
 from .patching import Slot, all_wrapped
+from .symbolic_expressions import expression_of
 
 for _file in (__file__, patching.__file__):
     shape_env.leave_out(_file)
@@ -24,7 +25,8 @@ for _file in (__file__, patching.__file__):
 
 def kept() -> contextlib.AbstractContextManager[None]:
     """While it is open, these functions take sizes."""
-    return all_wrapped((slot, functools.partial(_of_sizes, function)) for slot, function in _replacements())
+    others = ((slot, functools.partial(_of_sizes, function)) for slot, function in _replacements())
+    return all_wrapped([*others, (Slot(torch.SymInt, "__rpow__"), _power)])
 
 
 def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
@@ -35,6 +37,9 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
         yield Slot(np, name), function
     yield Slot(np, "prod"), _product
     yield Slot(torch.SymInt, "__round__"), _round
+    # NOTE: torch rounds a product of sizes as if it were no integer, and then fails to write it into its checks (read in torch 2.13).
+    for name in ("__floor__", "__ceil__", "__trunc__"):
+        yield Slot(torch.SymInt, name), lambda size: size
 
 
 def _of_sizes(function: Callable[..., Any], original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -58,6 +63,17 @@ def _round(size: Any, digits: int | None = None) -> Any:
     low = size - rest
     # NOTE: of two numbers that are as near, Python takes the one with the even digit.
     return torch.sym_ite(2 * rest + (low // unit) % 2 > unit, low + unit, low)
+
+
+def _power(original: Callable[..., Any], exponent: Any, base: Any) -> Any:
+    """A power whose exponent is a rounded logarithm, as in `2 ** ceil(log2(n))`. torch has powers with other symbolic exponents only."""
+    expression = expression_of(exponent)
+    if type(base) is not int or base < 1 or expression.is_Add or expression.is_Mul or exponent.node.has_hint():
+        return original(exponent, base)
+    torch._check(exponent >= 0)
+    power = torch.pow(torch.scalar_tensor(base, dtype=torch.int64), torch.scalar_tensor(exponent, dtype=torch.int64)).item()
+    torch._check(power >= 1)
+    return power
 
 
 def _sqrt(value: Any) -> Any:

@@ -35,6 +35,69 @@ def test_draws_within_no_grad(model: torch.nn.Module, line: str) -> None:
     assert line in findings[0].location.snippet
 
 
+class SkipsInTraining(torch.nn.Module):
+    """It draws a number that only training needs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        number = torch.rand([])
+        return x if self.training and number < 0.1 else self.linear(x)
+
+
+class FillsInPlace(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        noise = torch.empty_like(x)
+        noise.normal_()
+        return x + noise
+
+
+@pytest.mark.parametrize(("model", "rules"), [(SkipsInTraining(), []), (FillsInPlace(), ["OXP1015"])])
+def test_a_number_that_nothing_needs(model: torch.nn.Module, rules: list[str]) -> None:
+    findings = onnxplain.export(model.eval(), (torch.ones(2, 3),)).diagnostics.findings
+    assert [finding.rule.id for finding in findings] == rules
+
+
+class Products(torch.nn.Module):
+    def __init__(self, calls: bool) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+        self.weight = torch.nn.Parameter(torch.ones(3, 3))
+        self.calls = calls
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.calls:
+            return self.linear(x)  # called
+        return x @ self.weight  # written
+
+
+class CastsByItself(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3, dtype=torch.bfloat16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.linear(x)
+
+
+@pytest.mark.parametrize(("dtype", "given"), [(torch.half, torch.float32), (torch.bfloat16, torch.float32), (torch.float32, torch.float64)])
+@pytest.mark.parametrize("calls", [True, False])
+def test_products_of_different_dtypes(calls: bool, dtype: torch.dtype, given: torch.dtype) -> None:
+    """Eager mode refuses them; a capture does not."""
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(Products(calls).to(dtype), (torch.ones(2, 3, dtype=given),))
+    (finding,) = failed.value.findings
+    assert (finding.rule.id, finding.location is not None) == ("OXP1005", True)
+    assert ("# called" if calls else "# written") in finding.location.snippet
+
+
+def test_products_of_different_dtypes_that_autocast_allows() -> None:
+    assert [each.rule.id for each in onnxplain.export(CastsByItself(), (torch.ones(2, 3),)).diagnostics.findings] == []
+
+
 ACTIVE = """
     import torch
     import torch.nn.functional as F

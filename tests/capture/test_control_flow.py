@@ -331,6 +331,47 @@ def test_weights_keep_their_names(load: Load) -> None:
     assert any(name.startswith("linear.weight") for name in names)
 
 
+BRANCHES = {
+    "bool": "if bool((x > 0).any()):\n    x = x.clamp(min=0)\nelse:\n    x = x * 0 - 1\nreturn x",
+    "not bool": "return x - 1 if not bool((x > 0).any()) else x + 1",
+    "item of a truth": "if (x > 0).any().item():\n    return x + 1\nreturn x * 0",
+    "is_nonzero": "return x + 1 if torch.is_nonzero((x > 0).sum()) else x - 1",
+    "float": "return x + 1 if float(x.sum()) > 0 else x - 1",
+    "two floats": "return x + 1 if float(x.abs().mean() * 1) > float(x.mean()) + 0.1 else x - 1",
+    "int": "if int((x > 0).sum()) > 6:\n    x = x + 1\nreturn x",
+    "chain": "return x + 1 if 0 < x.sum() < 4 else x - 1",
+    "numbers together": "return x + 1 if x.sum().item() > 0 and x.max().item() < 1.5 else x - 1",
+    "truth and number": "return x + 1 if bool((x > 0).any()) and x.sum().item() > 1 else x - 1",
+    "items": "y = x * 2\nif x.sum() > 0:\n    y[0] = 1\n    y[:, 1] += x[:, 1]\nelse:\n    y[1] = x[0]\nreturn y + x",
+    "floats": "s = 2.0 if x.mean() > 0 else 0.5\nreturn x * s",
+    "floats in a statement": "if x.mean() > 0:\n    s = 2.0\nelse:\n    s = 0.5\nreturn x * s",
+    "lists": "y = []\nif x.sum() > 0:\n    y.append(x)\nelse:\n    y.append(-x)\nreturn torch.stack(y)",
+    "selected": "y = x * 1\nmask = x[:, 0] > 2\nif mask.any():\n    y[mask] = x[:1] * 7\nreturn y",
+    "several selected": "y = x * 1\nmask = x[:, 0] > 0.8\nif mask.any():\n    y[mask] = self.linear(x)[: mask.sum()]\nreturn y",
+}
+"""Bodies of `forward` with one branch on data."""
+
+
+@pytest.mark.parametrize("branch", BRANCHES)
+def test_branches_are_rewritten(branch: str, load: Load) -> None:
+    model = load(NET.format(BRANCHES[branch].replace("\n", "\n            "))).Net().eval()
+    torch.manual_seed(0)
+    program = onnxplain.export(model, (torch.rand(4, 3),))
+    assert {rule for rule, _ in found(program.diagnostics.findings)} == {"OXP1037"}
+    for x in (torch.rand(4, 3), -torch.rand(4, 3), torch.randn(4, 3), torch.rand(4, 3) * 5, torch.full((4, 3), 0.1)):
+        torch.testing.assert_close(program(x)[0], model(x.clone()).detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_as_many_values_as_are_selected_in_the_example(load: Load) -> None:
+    """The export keeps the branch: the values fit no other number of places, also none."""
+    body = "y = x * 1\nmask = x[:, 0] > 0\nif mask.any():\n    y[mask] = self.linear.weight[:2] + x[:2]\nreturn y"
+    model = load(NET.format(body.replace("\n", "\n            "))).Net().eval()
+    x = torch.tensor([[1.0, 2, 3], [-1, 2, 3], [-1, 2, 3], [1, 2, 3]])
+    program = onnxplain.export(model, (x,))
+    for each in (x, -x, x.abs() * -1):
+        torch.testing.assert_close(program(each)[0], model(each).detach(), rtol=1e-4, atol=1e-5)
+
+
 HELPERS = """
     import torch
 

@@ -67,6 +67,10 @@ IDLE = {
         if y.shape[-2] > h or y.shape[-1] > w:
             y = y[:, :, 0:h, 0:w]
         return y + x""",
+    "contiguous": """
+        if w >= 20:
+            x = x.contiguous()
+        return x * 2""",
     "cut to the most that it takes": """
         if w > self.window:
             x = x[..., : self.window]

@@ -55,6 +55,8 @@ FULL = '{"z": {}, "held": [{0: torch.export.Dim("n")}, {0: torch.export.Dim("m",
         # `q` is fixed as well, so that the entry of `x` is written anew.
         ('{"z": {0: k}, "held": [{0: n, 1: Dim("q")}, {0: m}]}', '{"z": {}, "held": [{0: n}, {0: m}]}'),
         ("({0: k}, [{0: n, 1: Dim('q')}, {0: m}])", '{"z": {}, "held": [{0: n}, {0: m}]}'),
+        # `z` has no dim 5.
+        ('{"z": {0: k, 5: "j"}, "held": [{0: n}, {0: m}]}', '{"z": {0: k}, "held": [{0: n}, {0: m}]}'),
         # Entries by field: in the order of the class, or in another.
         ('{"z": {0: k}, "held": {"x": {0: n, 1: Dim("q")}, "y": {0: m}}}', FULL),
         ('{"z": {0: k}, "held": {"y": {0: m}, "x": {0: n, 1: Dim("q")}}}', FULL),

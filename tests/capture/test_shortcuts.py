@@ -147,6 +147,9 @@ OTHERS = {
     "a maximum": "mask = x[:, 0] > 0\nif mask.any():\n    total = total + x[mask].max()",
     "a view that changes": "mask = x[:, 0] > 0\nrow = total[0]\nif mask.any():\n    row.add_(x[mask].sum(0))",
     "a check": "mask = x[:, 0] > 0\nif mask.any():\n    assert x[mask].shape[0] < 100\n    total = total + x[mask].sum()",
+    "a first item": "places = torch.nonzero(x[:, 0] > 0)\nif places.shape[0] > 0:\n    total = total + x[0] * places[0, 0]",
+    "as many values as the example selects": "mask = x[:, 0] > 0\nif mask.any():\n    total[mask] = weights[:6] * x",
+    "values by a method": "mask = x[:, 0] > 0\nif mask.any():\n    total = total.index_put((mask,), weights[:6] * x)",
     "something else": "mask = x[:, 0] > 0\nif mask.sum() > 2:\n    total = total + x[mask].sum()",
 }
 

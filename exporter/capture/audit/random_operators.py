@@ -36,6 +36,9 @@ def findings(finished: Finished) -> Iterator[Finding]:
         target = node.target
         if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
             continue
+        # NOTE: many models draw a number in any mode to skip a layer in training mode.
+        if not node.users and not schema(target).is_mutable:
+            continue
         evidence, rule = locations.at_node(node), RandomOperator(operator=qualified_name(target))
         if not any(argument.name in _SWITCHES for argument in schema(target).arguments):
             yield Finding(rule, evidence)

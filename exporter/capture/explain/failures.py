@@ -19,6 +19,7 @@ from onnxplain.source import call_sites, locations, syntax
 from onnxplain.torch_internals import dynamo, functorch
 from onnxplain.torch_internals.fake_tensors import has_no_data
 from onnxplain.torch_internals.modules import named_modules
+from onnxplain.torch_internals.operators import OpOverload
 
 from . import arguments, data_dependence, dims, eager_failures, fake_kernels, known_causes, observers, remedies, set_up
 
@@ -29,6 +30,7 @@ _OWN = Fix(
 )
 
 _GRADIENT = Fix("Differentiate with torch.autograd.grad, which torch.export traces.", Confidence.GUESS, snippet=remedies.GRADIENT)
+_PRODUCTS = frozenset(getattr(torch.ops.aten, name) for name in ("linear", "matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "addmv"))
 _UNFOLLOWED = Fix(
     "Compute the tensor of others with functions of torch, in `forward`: torch.export does not see where it comes from.", Confidence.GUESS
 )
@@ -65,6 +67,25 @@ def recognised(request: Request, error: Exception, guards: Guards, runs: EagerRu
         fake_kernels.without_fake_kernel(request, error, runs),
     )
     return next(filter(None, map(list, kinds)), [])
+
+
+def of_mixed_dtypes(request: Request, program: torch.export.ExportedProgram, runs: EagerRuns) -> list[Finding]:
+    """The finding about a product of tensors of different dtypes, such as half-precision weights and a float32 input.
+
+    A capture computes the shape of the product only, and eager mode refuses it.
+    """
+    modules = (each for each in program.graph_module.modules() if isinstance(each, torch.fx.GraphModule))
+    if not any(_mixes_dtypes(node) for module in modules for node in module.graph.nodes):
+        return []
+    error = runs.error()
+    return [] if error is None else [eager_failures.finding(request, error, runs)]
+
+
+def _mixes_dtypes(node: torch.fx.Node) -> bool:
+    if not isinstance(node.target, OpOverload) or node.target.overloadpacket not in _PRODUCTS:
+        return False
+    values = (each.meta.get("val") for each in node.all_input_nodes)
+    return len({value.dtype for value in values if isinstance(value, torch.Tensor)}) > 1
 
 
 def lost(request: Request, program: torch.export.ExportedProgram) -> list[Finding]:

@@ -144,9 +144,10 @@ def _fitting(path: str, values: Mapping[Any, Any], given: Mapping[Any, Any]) -> 
 
 
 def _with_entries(tensor: torch.Tensor, spec: Mapping[Any, Any] | Sequence[Any]) -> Any:
-    """`spec` with `Dim.DYNAMIC` in place of entries that say nothing about a dim."""
+    """`spec` without dims that the tensor lacks, and with `Dim.DYNAMIC` in place of entries that say nothing about a dim."""
     if isinstance(spec, Mapping):
-        return {axis: each if _is_entry(each, tensor, axis) else Dim.DYNAMIC for axis, each in spec.items()}
+        known = {axis: each for axis, each in spec.items() if isinstance(axis, int) and -tensor.dim() <= axis < tensor.dim()}
+        return {axis: each if _is_entry(each, tensor, axis) else Dim.DYNAMIC for axis, each in known.items()}
     return [each if _is_entry(each, tensor, axis) else Dim.DYNAMIC for axis, each in enumerate(spec)]
 
 

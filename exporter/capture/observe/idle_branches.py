@@ -130,10 +130,10 @@ def _other_way(owner: ast.If) -> Mapping[str, str] | None:
 
 
 def _tensor(value: ast.expr) -> str | None:
-    """The tensor of which `value` is a padded or a cut copy."""
+    """The tensor of which `value` is a padded or a cut copy, or a contiguous one."""
     match value:
         case ast.Call(func=ast.Attribute(value=inner, attr="contiguous"), args=[], keywords=[]):
-            return _tensor(inner)
+            return inner.id if isinstance(inner, ast.Name) else _tensor(inner)
         case ast.Call(func=function, args=[ast.Name(id=name), *_]) if syntax.last_name(function) == "pad":
             return name
         case ast.Subscript(value=ast.Name(id=name), slice=index) if any(isinstance(each, ast.Slice) for each in _parts(index)):
@@ -246,7 +246,8 @@ def _unchanged(value: ast.expr, variables: Mapping[str, Any]) -> list[sympy.Basi
     """The relations of sizes for which a padded or cut copy of a tensor is as the tensor; None if that is not known."""
     match value:
         case ast.Call(func=ast.Attribute(value=inner, attr="contiguous"), args=[], keywords=[]):
-            return _unchanged(inner, variables)
+            is_tensor = isinstance(inner, ast.Name) and isinstance(size_values.of(inner, variables), torch.Tensor)
+            return [] if is_tensor else _unchanged(inner, variables)
         case ast.Call(args=[tensor, *_]):
             amounts, padded = pads_of(value, variables), size_values.of(tensor, variables)
             if amounts is None or not isinstance(padded, torch.Tensor) or len(amounts) > 2 * padded.dim():

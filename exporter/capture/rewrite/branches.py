@@ -49,6 +49,12 @@ def rewritten(where: Scope, test: ast.expr, predicate: str | None) -> Rewrite | 
     branch = None if predicate is None else _branch(where, test)
     if branch is None or predicate is None:
         return None
+    floats = [_is_float(arm.value) for arm in branch.arms]
+    if any(floats):
+        # NOTE: a branch of torch.cond returns no float.
+        chosen = [predicate, *(where.text(arm.value) for arm in branch.arms if arm.value is not None)]
+        either = all(floats) and not branch.is_elif
+        return Rewrite(branch.region, blocks.call(branch.head, f"{where.torch}.where", chosen, branch.region.offset)) if either else None
     within_else = branch.is_elif and not branch.head.startswith("return")
     indent = branch.region.offset + (4 if within_else else 0)
     operands = _operands(where, branch)
@@ -91,7 +97,8 @@ def is_elif(file: str, statement: ast.stmt) -> bool:
 def _branch(where: Scope, test: ast.expr) -> _Branch | None:
     for node in ast.walk(where.function):
         if isinstance(node, ast.IfExp) and node.test is test:
-            arms = [_Arm((), scope.fresh(where.file, value), value) for value in (node.body, node.orelse)]
+            ways = (node.body, node.orelse)
+            arms = [_Arm((), where.text(way) if _is_float(way) else scope.fresh(where.file, way), way) for way in ways]
             return None if None in (arms[0].result, arms[1].result) else _Branch(where.region(node), "", (arms[0], arms[1]))
         for statements in scope.bodies(node):
             for number, statement in enumerate(statements):
@@ -182,7 +189,7 @@ def _assigned(where: Scope, statements: Sequence[ast.stmt], names: Sequence[str]
             return None if result is None else _Arm((), result, ast.Name(id=names[0], ctx=ast.Load()))
         case [ast.Assign(targets=[ast.Name(id=name)], value=value)] if names == [name] and nested(where, statements) == []:
             number = isinstance(value, ast.Constant) and type(value.value) is int
-            result = where.text(value) if number else scope.fresh(where.file, value)
+            result = where.text(value) if number or _is_float(value) else scope.fresh(where.file, value)
             return None if result is None else _Arm((), result, value)
         case [ast.AugAssign(target=ast.Name(id=name)) as statement] if names == [name]:
             return _Arm((), blocks.written_out(where, statement))
@@ -191,6 +198,10 @@ def _assigned(where: Scope, statements: Sequence[ast.stmt], names: Sequence[str]
         return None
     copied = tuple(name for name in scope.written(statements) if scope.read_first(statements, name))
     return _Arm(statements, blocks.tuple_of([str(each) for each in results]) if len(names) > 1 else results[0], copied=copied)
+
+
+def _is_float(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is float
 
 
 def _in_both(branch: ast.If, name: str) -> bool:

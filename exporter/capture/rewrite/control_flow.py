@@ -25,7 +25,7 @@ from . import (
     tensors_of_lists,
 )
 from .blocks import Rewrite
-from .scope import Scope
+from .scope import Scope, is_pythons
 
 _NEGATED = {ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 _COND = "Keep both branches in the graph with torch.cond, which becomes an ONNX If."
@@ -217,8 +217,9 @@ def for_value(place: Location, site: Site, truth_of: Callable[[str, int, str], b
     ways = []
     if scope is not None and isinstance(owner, ast.If | ast.IfExp):
         # NOTE: torch.cond also takes a comparison of numbers.
-        comparison = scope.text(test) if isinstance(test, ast.Compare) else None
-        cond = branches.rewritten(scope, test, comparison)
+        compared = scope.comparison(test) if isinstance(test, ast.Compare) else None
+        asked = scope.predicate(test) if scope.asks_tensor(test) else compared
+        cond = branches.rewritten(scope, test, None if asked is not None and is_pythons(asked) else asked)
         around = loops.left_by(module, owner) if isinstance(owner, ast.If) else None
         ways = [*([] if cond is None else [_fix(place.file, _COND, cond)]), *_of_spared(scope, owner, around)]
     if isinstance(owner, ast.If) and (around := loops.left_by(module, owner)) is not None:

@@ -112,9 +112,11 @@ class Scope:
 
     def asks_tensor(self, test: ast.expr) -> bool:
         """Whether it is certain that `test` asks for the truth of a tensor, or whether tensors are equal."""
+        if (inner := self._converted(test)) is not None:
+            return self.asks_tensor(inner)
         match test:
             case ast.BoolOp(values=parts):
-                return any(map(self.asks_tensor, parts))
+                return any(self.asks_tensor(part) or self._of_numbers(part) is not None for part in parts)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self.asks_tensor(operand)
             case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.GeneratorExp() as tests]):
@@ -122,6 +124,27 @@ class Scope:
             case ast.Call(func=ast.Attribute(value=owner, attr="equal" | "allclose")):
                 return self.is_tensor(owner) or (isinstance(owner, ast.Name) and owner.id == self.torch)
         return self.is_tensor(test)
+
+    def _converted(self, test: ast.expr) -> ast.expr | None:
+        """The tensor of which `test` makes a Python bool, as in `bool(x)` and `x.item()`; None if it is something else."""
+        match test:
+            case ast.Call(func=ast.Name(id="bool"), args=[inner], keywords=[]) if "bool" not in self.locals:
+                return inner
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=self.torch), attr="is_nonzero"), args=[inner], keywords=[]):
+                return inner
+            case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]) if self.is_tensor(inner):
+                return inner
+        return None
+
+    def comparison(self, test: ast.Compare) -> str:
+        """The text of a comparison of numbers, with symbolic numbers instead of `float(x)` and `int(x)` of tensors."""
+        text = self.text(test)
+        for node in ast.walk(test):
+            match node:
+                case ast.Call(func=ast.Name(id="float" | "int" as name), args=[inner], keywords=[]) if self.is_tensor(inner):
+                    plain = self.text(inner) if isinstance(inner, ast.Name | ast.Attribute | ast.Call) else f"({self.text(inner)})"
+                    text = text.replace(self.text(node), f"{plain}.{'double' if name == 'float' else 'long'}().item()")
+        return text
 
     def _elements(self, tests: ast.GeneratorExp) -> Scope:
         """This scope within a generator expression: an element of a tensor is a tensor."""
@@ -131,6 +154,8 @@ class Scope:
     def predicate(self, test: ast.expr) -> str | None:
         """`test` as a tensor of dtype bool; None if the source does not tell how."""
         text = self.text(test)
+        if (inner := self._converted(test)) is not None:
+            return self.predicate(inner)
         match test:
             case ast.BoolOp(op=operator, values=parts):
                 return self._joined(operator, parts)
@@ -140,26 +165,37 @@ class Scope:
                 return self._in(left, operator, choices.elts)
             case ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.In() | ast.NotIn()]) | ast.NamedExpr():
                 return None
-            case ast.Call(func=ast.Name(id="any" | "all" as name), args=[ast.GeneratorExp() as tests], keywords=[]):
-                return self._of_generator(name, tests)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=self.torch), attr="allclose")):
-                return f"{self.torch}.isclose{text.removeprefix(f'{self.torch}.allclose')}.all()"
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=self.torch), attr="equal"), args=[left, right], keywords=[]):
-                return f"{self.torch}.eq({self.text(left)}, {self.text(right)}).all()"
-            case ast.Call(func=ast.Attribute(value=left, attr="equal" | "allclose" as name), args=[_, *_]) if self.is_tensor(left):
-                method = "eq" if name == "equal" else "isclose"
-                return f"{self.text(left)}.{method}({', '.join(map(self.text, test.args))}).all()"
+            case ast.Call() if isinstance(equal := self._of_equality(test), str):
+                return equal
             case ast.Call(func=ast.Attribute(attr="equal" | "allclose") | ast.Name(id="any" | "all")):
                 # NOTE: in these forms they return a bool.
                 return None
             case ast.Compare(ops=[_]) | ast.Call(func=ast.Attribute(attr="any" | "all")):
                 return text
+            case ast.Compare() if self._compares_tensors(test):
+                sides = [test.left, *test.comparators]
+                pairs = zip(sides, test.ops, sides[1:], strict=False)
+                return " & ".join(f"({ast.unparse(ast.Compare(left, [sign], [right]))})" for left, sign, right in pairs)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 inner = self.predicate(operand)
                 plain = self.text(operand) if isinstance(operand, ast.Name | ast.Attribute | ast.Subscript) else inner
-                return None if inner is None or _is_pythons(inner) else f"{self.torch}.logical_not({plain})"
+                return None if inner is None or is_pythons(inner) else f"{self.torch}.logical_not({plain})"
             case ast.Name() | ast.Attribute() | ast.Call() | ast.Subscript():
                 return f"{text}.bool()"
+        return None
+
+    def _of_equality(self, test: ast.Call) -> str | None:
+        """A call that compares tensors, or asks for several truths, as a tensor; None if it is something else."""
+        match test:
+            case ast.Call(func=ast.Name(id="any" | "all" as name), args=[ast.GeneratorExp() as tests], keywords=[]):
+                return self._of_generator(name, tests)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=self.torch), attr="allclose")):
+                return f"{self.torch}.isclose{self.text(test).removeprefix(f'{self.torch}.allclose')}.all()"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=self.torch), attr="equal"), args=[left, right], keywords=[]):
+                return f"{self.torch}.eq({self.text(left)}, {self.text(right)}).all()"
+            case ast.Call(func=ast.Attribute(value=left, attr="equal" | "allclose" as name), args=[_, *_]) if self.is_tensor(left):
+                method = "eq" if name == "equal" else "isclose"
+                return f"{self.text(left)}.{method}({', '.join(map(self.text, test.args))}).all()"
         return None
 
     def _in(self, element: ast.expr, operator: ast.In | ast.NotIn, choices: Sequence[ast.expr]) -> str | None:
@@ -175,31 +211,47 @@ class Scope:
     def _joined(self, operator: ast.boolop, parts: Sequence[ast.expr]) -> str | None:
         *first, last = parts
         function = "logical_and" if isinstance(operator, ast.And) else "logical_or"
-        if not self.asks_tensor(last) or (result := self.predicate(last)) is None:
+        if (result := self._part(last)) is None:
             return None
         for part in reversed(first):
-            text = self.predicate(part) if self.asks_tensor(part) else None
+            text = self._part(part)
             if text is None:
                 # NOTE: Python may decide about values that are not tensors, if the test asks for them before all tensors.
                 rest = first[: first.index(part) + 1]
                 word = "and" if isinstance(operator, ast.And) else "or"
                 plain = not any(map(self.asks_tensor, rest)) and all(isinstance(each, ast.Compare | ast.Attribute) for each in rest)
-                last_text = f"({result})" if _is_pythons(result) else result
+                last_text = f"({result})" if is_pythons(result) else result
                 return f" {word} ".join([*map(self.text, rest), last_text]) if plain else None
-            if _is_pythons(result):
+            if is_pythons(result):
                 return None
             result = f"{self.torch}.{function}({text}, {result})"
         return result
 
+    def _part(self, part: ast.expr) -> str | None:
+        return self._of_numbers(part) or (self.predicate(part) if self.asks_tensor(part) else None)
+
+    def _of_numbers(self, part: ast.expr) -> str | None:
+        """A comparison of numbers that are made of tensors, as in `x.item() > 0`, as one of tensors; None if `part` is something else."""
+        if not isinstance(part, ast.Compare) or len(part.ops) > 1:
+            return None
+        text = self.text(part)
+        for side in (part.left, *part.comparators):
+            match side:
+                case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[]) | ast.Call(func=ast.Name(id="float"), args=[inner]):
+                    if self.is_tensor(inner):
+                        plain = isinstance(inner, ast.Name | ast.Attribute | ast.Call)
+                        text = text.replace(self.text(side), self.text(inner) if plain else f"({self.text(inner)})")
+        return None if text == self.text(part) else text
+
     def _of_generator(self, name: str, tests: ast.GeneratorExp) -> str | None:
         element = self.predicate(tests.elt)
-        if element is None or _is_pythons(element) or len(tests.generators) != 1 or tests.generators[0].ifs or tests.generators[0].is_async:
+        if element is None or is_pythons(element) or len(tests.generators) != 1 or tests.generators[0].ifs or tests.generators[0].is_async:
             return None
         each = tests.generators[0]
         return f"{self.torch}.stack([{element} for {self.text(each.target)} in {self.text(each.iter)}]).{name}()"
 
 
-def _is_pythons(predicate: str) -> bool:
+def is_pythons(predicate: str) -> bool:
     """Whether Python may decide a predicate before it asks a tensor: `k > 2 or x.any()` may be a Python bool."""
     return isinstance(ast.parse(predicate, mode="eval").body, ast.BoolOp)
 
