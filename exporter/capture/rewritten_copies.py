@@ -14,6 +14,7 @@ from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
 from onnxplain.process import Budget
 from onnxplain.request import FXGraphExtractor, InputDim, Kind, Request
 from onnxplain.rules import (
+    CaptureFailed,
     ConstraintViolated,
     ControlFlowRewritten,
     DataDependentBranch,
@@ -86,6 +87,10 @@ class RewrittenCopies:
             request = dataclasses.replace(self._first.asked, model=copied, strategies=_without_strict(self._first.asked.strategies))
             search = Search(self._context, request, self._first.runs.budget)
             finished = search.finished()
+            if finished is None and "strict" in self._first.asked.strategies and _failed_in_torch(search):
+                # NOTE: what an operator calls may read no number that data decide, unless torch compiles all of the model.
+                search = Search(self._context, dataclasses.replace(request, strategies=("strict",)), self._first.runs.budget)
+                finished = search.finished()
             if finished is not None:
                 certain = [sizes for finding, _ in rewritten for sizes in finding.certain]
                 if not self._equals(edits, dataclasses.replace(finished.request, model=self._first.asked.model), certain):
@@ -160,6 +165,10 @@ class RewrittenCopies:
 def _without_strict(strategies: tuple[str | FXGraphExtractor, ...]) -> tuple[str | FXGraphExtractor, ...]:
     """`strategies` for a copy: what stops one of torch's own stops the other, and each further line to rewrite needs another capture."""
     return tuple(each for each in strategies if each != "strict") or strategies
+
+
+def _failed_in_torch(search: Search) -> bool:
+    return any(finding.blocking and isinstance(finding.rule, CaptureFailed) for finding in search.findings)
 
 
 def _is_covered(finding: Finding, ways: Sequence[tuple[Finding, Fix]]) -> bool:

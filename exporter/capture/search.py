@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import torch
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Location
-from onnxplain.process import Budget, Stopped, Stopwatch
+from onnxplain.process import Budget, Stopped, Stopwatch, random_numbers_kept
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, NumpyUsed, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
@@ -363,7 +363,8 @@ class Search:
             return False
         args, kwargs = pytree.map_tensors(torch.clone, (runs.request.args, dict(runs.request.kwargs)))
         try:
-            with torch.no_grad(), empty_scans.allowed():
+            # NOTE: as the model ran.
+            with torch.no_grad(), random_numbers_kept(seed=0), empty_scans.allowed():
                 after = larger_examples.without_checks(program)(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  a program for larger sizes may fail in any way
             self._context.event(f"That capture does not run with the example: {headline(error)}")

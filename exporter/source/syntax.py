@@ -250,14 +250,16 @@ def last_name(function: ast.expr) -> str:
 def name_of_torch(file: str) -> str | None:
     """The name of torch in `file`; None if the file does not import it."""
     module = tree(file)
-    for node in ast.walk(module) if module is not None else ():
+    nodes = [] if module is None else list(ast.walk(module))
+    for node in nodes:
         if isinstance(node, ast.Import):
             for name in node.names:
                 if name.name == "torch":
                     return name.asname or "torch"
                 if name.name.startswith("torch.") and not name.asname:
                     return "torch"
-    return None
+    everything = any(isinstance(node, ast.ImportFrom) and any(each.name == "*" for each in node.names) for node in nodes)
+    return "torch" if everything and any(isinstance(node, ast.Name) and node.id == "torch" for node in nodes) else None
 
 
 def _tests(node: ast.AST) -> list[ast.expr]:

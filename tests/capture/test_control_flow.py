@@ -347,12 +347,20 @@ BRANCHES = {
     "floats in a statement": "if x.mean() > 0:\n    s = 2.0\nelse:\n    s = 0.5\nreturn x * s",
     "lists": "y = []\nif x.sum() > 0:\n    y.append(x)\nelse:\n    y.append(-x)\nreturn torch.stack(y)",
     "selected": "y = x * 1\nmask = x[:, 0] > 2\nif mask.any():\n    y[mask] = x[:1] * 7\nreturn y",
+    "iterations": "n = 0\nwhile x.sum() < 10 and n < 9:\n    x = x + 1\n    n += 1\nreturn x * n",
+    "iterations until both": "n, y = 0, x\nwhile n < 2 or (y - x).abs().max() < 5 and n < 9:\n    y = y + x.abs()\n    n = n + 1\nreturn y",
+    "number from data": "n = int((x > 0).sum())\nif n > 0:\n    x = x + self.linear(x).flatten()[:n].sum()\nreturn x",
+    "a first place": "places = torch.nonzero(x > 0.7)\nif places.shape[0] > 0:\n    x = x + places[0, 0] + 1\nreturn x",
     "several selected": "y = x * 1\nmask = x[:, 0] > 0.8\nif mask.any():\n    y[mask] = self.linear(x)[: mask.sum()]\nreturn y",
 }
 """Bodies of `forward` with one branch on data."""
 
 
-@pytest.mark.parametrize("branch", BRANCHES)
+# NOTE: a copy that reads a number from data in a way of its branch is captured strictly.
+STRICT = "number from data", "a first place"
+
+
+@pytest.mark.parametrize("branch", [pytest.param(each, marks=[pytest.mark.falls_back] * (each in STRICT)) for each in BRANCHES])
 def test_branches_are_rewritten(branch: str, load: Load) -> None:
     model = load(NET.format(BRANCHES[branch].replace("\n", "\n            "))).Net().eval()
     torch.manual_seed(0)
@@ -370,6 +378,14 @@ def test_as_many_values_as_are_selected_in_the_example(load: Load) -> None:
     program = onnxplain.export(model, (x,))
     for each in (x, -x, x.abs() * -1):
         torch.testing.assert_close(program(each)[0], model(each).detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_torch_by_another_module(load: Load, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "everything.py").write_text("import torch\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    source = NET.format("return x + 1 if x.sum() > 0 else x - 1").replace("import torch\n", "from everything import *\n", 1)
+    program = onnxplain.export(load(source).Net(), (torch.rand(4, 3),))
+    assert [rule for rule, _ in found(program.diagnostics.findings)] == ["OXP1037"]
 
 
 HELPERS = """

@@ -36,6 +36,23 @@ def test_nested_tensors_with_a_batch_of_one() -> None:
     torch.testing.assert_close(got, model(x, src_key_padding_mask=mask.expand(3, -1)), rtol=1e-4, atol=1e-4)
 
 
+def test_random_numbers_with_a_batch_of_one() -> None:
+    """They are those of eager mode, with which the export compares."""
+
+    class Attends(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = torch.nn.MultiheadAttention(8, 2, dropout=0.3, batch_first=True)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = self.attention(x, x, x, need_weights=False)[0]
+            return result
+
+    program = onnxplain.export(Attends(), (torch.randn(1, 3, 8),), dynamic_shapes=({0: "batch"},))
+    assert "OXP1007" in {finding.rule.id for finding in program.diagnostics.findings}
+    assert [value.shape[0] for value in program.model.graph.outputs] == ["batch"]
+
+
 def test_a_branch_on_size_one_is_told() -> None:
     x = torch.ones(1, 3)
     with pytest.raises(onnxplain.ExportFailed) as failed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 
 from onnxplain.diagnostics import Region
@@ -253,5 +254,11 @@ def _ends(branch: ast.If) -> bool:
 
 
 def _while(where: Scope, statement: ast.While) -> Loop | None:
-    test = where.predicate(statement.test) if where.asks_tensor(statement.test) else where.text(statement.test)
+    test: str | None = where.text(statement.test)
+    if where.asks_tensor(statement.test):
+        # NOTE: what counts the iterations is a number, and the other part of the test a tensor.
+        counted = where.numbers & scope.stored(statement.body).keys() & scope.loaded([statement.test]).keys()
+        test = dataclasses.replace(where, tensors=(where.tensors or frozenset()) | counted).predicate(statement.test)
+        for name in counted if test is not None else ():
+            test = re.sub(rf"(?<![\w.]){name}\b", f"{where.torch}.scalar_tensor({name})", str(test))
     return None if test is None or statement.orelse else Loop(test, statement.body)
