@@ -63,14 +63,14 @@ class UnusedInput(Rule, id="OXP4002", level=Level.WARNING, history=[Added("0.1.0
     """No operator uses an input of the model.
 
     What happened:
-        `forward` has the parameter, but for these arguments none of its results depends on it. The exported model keeps the input,
-        so that its inputs match those of `forward`.
+        `forward` has the parameter, but for these arguments none of its results depends on its data. `forward` may read its shape.
+        The exported model keeps the input, so that its inputs match those of `forward`.
 
     Why it matters:
         Every run must feed a value that changes nothing. Often `forward` did not take a branch that it should have taken.
 
     How to fix it:
-        1. Leave the input out of the example inputs, or pass `None` for it.
+        1. Leave the input out of the example inputs, or pass `None` for it, unless `forward` reads its shape.
         2. Remove the parameter from `forward`.
         3. If the input should matter, look for the branch in `forward` that skips it.
 

@@ -152,7 +152,9 @@ def for_packed_weights(request: Request) -> tuple[str, Evidence, Fix] | None:
         return None
     for path, module in named_modules(request.model):
         packed = any(is_a(value, torch.ScriptObject) for value in vars(module).values())
-        if packed or type(module).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")):
+        quantized = type(module).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized"))
+        # NOTE: the modules that quantize and dequantize activations have no weights.
+        if packed or (quantized and hasattr(module, "weight")):
             made = call_sites.call_of(request, "quantize_dynamic", "quantize", matches=lambda call: bool(call.args))
             edits = () if made is None else made.replaced(syntax.text(made.file, cast(ast.Call, made.node).args[0]))
             advice = "Export the module before it is quantized, and quantize the ONNX model (onnxruntime.quantization)."

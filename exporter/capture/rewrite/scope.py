@@ -154,8 +154,8 @@ class Scope:
     def predicate(self, test: ast.expr) -> str | None:
         """`test` as a tensor of dtype bool; None if the source does not tell how."""
         text = self.text(test)
-        if (inner := self._converted(test)) is not None:
-            return self.predicate(inner)
+        if (converted := self._converted(test)) is not None:
+            return self.predicate(converted)
         match test:
             case ast.BoolOp(op=operator, values=parts):
                 return self._joined(operator, parts)
@@ -165,8 +165,8 @@ class Scope:
                 return self._in(left, operator, choices.elts)
             case ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.In() | ast.NotIn()]) | ast.NamedExpr():
                 return None
-            case ast.Call() if isinstance(equal := self._of_equality(test), str):
-                return equal
+            case ast.Call() if (compared := self._of_equality(test)) is not None:
+                return compared
             case ast.Call(func=ast.Attribute(attr="equal" | "allclose") | ast.Name(id="any" | "all")):
                 # NOTE: in these forms they return a bool.
                 return None
