@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import shape_env
+from . import shape_env, tensor_lists
 from .python_values import is_a
 
 shape_env.leave_out(__file__)
@@ -29,7 +29,17 @@ def plain(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     if kwargs or not (reads or writes):
         return args
     tensor, index, *value = args
+    # NOTE: torch takes a list that holds a tensor for a tuple (read in torch 2.11, 2.13 and 2.15, python_variable_indexing.cpp).
+    is_tuple = isinstance(index, tuple) or (isinstance(index, list) and any(is_a(each, Tensor) for each in index))
+    index = tuple(map(_in_one, index)) if is_tuple else _in_one(index)
     return (*((_read if reads else _written)(tensor, index) or (tensor, index)), *value)
+
+
+def _in_one(item: Any) -> Any:
+    """A list of sizes and of tensors of one number as one tensor."""
+    symbolic = isinstance(item, list | tuple) and any(isinstance(each, torch.SymInt) or is_a(each, Tensor) for each in item)
+    plain = symbolic and all(_is_number(each) or type(each) is int for each in item)
+    return tensor_lists.stacked(item, torch.int64) if plain else item
 
 
 def _read(tensor: Tensor, index: Any) -> tuple[Tensor, Any] | None:

@@ -152,7 +152,6 @@ TAKEN = {
     "order": ("torch.special.polygamma(x.shape[0] // 4, x + 1)", "({0}//4) == 1"),
     "divisor": ("torch.nn.functional.avg_pool2d(x[None], 1, divisor_override=x.shape[0] // 2)", "({0}//2) == 2"),
     "groups": ("torch.nn.functional.group_norm(torch.arange(24.0).view(1, 12, 2) + x[0, 0], x.shape[0] // 2)", "({0}//2) == 2"),
-    "index in a list": ("x[[x.shape[0] // 2, 0]]", "({0}//2) == 2"),
     "number of dims": ("torch.tensordot(x, x.T, 1 + x.shape[0] % 2)", EVEN_ROWS),
     "window": ("x.unfold(0, min(2, x.shape[0]), 2)", "min(2, {0}) == 2"),
     "sizes together": ("x.flip((x.shape[0] + x.shape[1]) % 2)", "({0} + {1}) % 2 == 0"),

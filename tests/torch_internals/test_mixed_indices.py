@@ -26,6 +26,9 @@ READINGS: dict[str, Reading] = {
     "places, ellipsis, size": lambda x, i, j: x[j, ..., x.shape[2] - 1],
     "ellipsis, size, places": lambda x, i, j: x[..., x.shape[1] - 1, j],
     "plain number, number, places": lambda x, i, j: x[-1, i, j],
+    "numbers in a list": lambda x, i, j: x[[i, j[0]]] + x[:, [i, 0], (0, j[1])].sum(),
+    "sizes in a list": lambda x, i, j: x[[x.shape[0] // 2, 0, -1]] * x[:, [x.shape[1] // 2]].sum() + j.sum(),
+    "sizes and numbers in tuples": lambda x, i, j: x[(x.shape[0] // 2, i), (i, 2)],
     "a truth": lambda x, i, j: x[x.sum() > 0],
     "a truth, a slice, a number": lambda x, i, j: x[x.sum() > 0, 1:, i],
 }
@@ -54,6 +57,12 @@ def _middle(x: Tensor, i: Tensor, j: Tensor) -> None:
 
 def _element(x: Tensor, i: Tensor, j: Tensor) -> None:
     x[x.shape[0] // 2, x.shape[1] - 1, i] *= 3
+
+
+def _pairs(x: Tensor, i: Tensor, j: Tensor) -> None:
+    rows, columns = zip(*j.reshape(1, 2), strict=True)
+    x[rows, columns] = 5.0
+    x[:, [i, x.shape[1] // 2]] = x[:, :1] * 2
 
 
 def _places(x: Tensor, i: Tensor, j: Tensor) -> None:
@@ -85,6 +94,7 @@ WRITINGS = (
     _middle,
     pytest.param(_element, marks=KNOWN),
     _places,
+    _pairs,
     _list,
     _mask,
     _row,
