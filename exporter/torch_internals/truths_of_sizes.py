@@ -46,10 +46,20 @@ def answered(
             truth = None if frame is None else required(frame)
             if truth is None:
                 raise
-            torch._check(comparison if truth else torch.sym_not(comparison))
+            _check(comparison if truth else torch.sym_not(comparison))
             return truth
 
     return wrapped(Slot(torch.SymBool, "__bool__"), truth)
+
+
+def _check(comparison: Any) -> None:
+    """Adds a check to the graph."""
+    try:
+        torch._check(comparison)
+    except AssertionError:
+        # NOTE: torch cannot state that a size is a multiple of another one, whose bound is larger (read in torch 2.11, 2.13 and 2.15,
+        # ShapeEnv._set_replacement).
+        torch._assert_async(torch.scalar_tensor(comparison, dtype=torch.bool))
 
 
 def _any(original: Callable[[Any], bool], operands: tuple[Any, ...]) -> bool:

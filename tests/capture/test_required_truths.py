@@ -132,3 +132,24 @@ def test_a_check_of_torch_is_left_out() -> None:
     assert {finding.rule.id for finding in program.diagnostics.findings} <= {"OXP1023"}
     x = torch.randn(3)
     torch.testing.assert_close(program(x)[0], Scaled()(x))
+
+
+class FillsPlaces(torch.nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        if x[mask].numel() != values.numel():
+            raise ValueError
+        return x.masked_scatter(mask, values)
+
+
+def test_a_number_of_places_that_fits_a_dynamic_size() -> None:
+    """As for the places of images in a text, of which there must be as many as features."""
+
+    def inputs(length: int, places: list[int]) -> tuple[torch.Tensor, ...]:
+        mask = torch.zeros(1, length, 8, dtype=torch.bool)
+        mask[:, places] = True
+        return torch.randn(1, length, 8), mask, torch.randn(len(places), 8)
+
+    program = onnxplain.export(FillsPlaces(), inputs(5, [0, 1]), dynamic_shapes=({1: "s"}, {1: "s"}, {0: "n"}))
+    assert [finding.rule.id for finding in program.diagnostics.findings] == ["OXP1038"]
+    others = inputs(7, [2, 3, 5])
+    torch.testing.assert_close(program(*others)[0], FillsPlaces()(*others))
