@@ -11,14 +11,15 @@ class NameChanged(Rule, id="OXP4001", level=Level.WARNING, history=[Added("0.1.0
     What happened:
         Every value in an ONNX graph has a unique name. Another value already has the name that you asked for, or that a weight has in
         the state dict. Inputs and outputs come first. Or you named a dim whose size always follows from that of another dim: the model
-        then has the other name, or an expression such as `n + 1`.
+        then has the other name, or an expression such as `n + 1`. Or a name of a dim is no identifier, such as `past + n`, which would
+        look like such an expression.
 
     Why it matters:
         A program that feeds or reads the value by the name you asked for fails. A state dict no longer fits the names of the weights.
 
     How to fix it:
         1. Use different names throughout `input_names` and `output_names`, and none that a weight has.
-        2. Use one name for dims of one size, and a Dim such as `n + 1` for a size that follows from `n`.
+        2. Use one name for dims of one size, a Dim such as `n + 1` for a size that follows from `n`, and identifiers for other dims.
         3. Use the new name in your program.
 
     Example:

@@ -313,11 +313,13 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
         to None or to a tensor of another shape in each iteration. A loop over the places where a mask is true, `for expert in
         hit.nonzero():`, becomes a loop over all places that keeps the results of the chosen ones; it may begin with `if ...: continue`. So
         does code that a branch skips where nothing is selected, as in `if not mask.any(): continue` and `if len(rows) > 0:`: it runs, and
-        its results are kept where something is selected.
+        its results are kept where something is selected. It does not if it puts values at the selected places whose number does not follow
+        from the mask: then the branch becomes a torch.cond.
 
         A loop over blocks of a dim, of which the last one may be shorter, becomes a loop over the other blocks, and the last one follows:
         `for i in range(0, n, 4):` with parts such as `x[i : i + 4]` or `x[i : min(i + 4, n)]`, a count of the blocks such as `range((n + 3)
-        // 4)`, and `for part in x.split(4):`. Its results have to go into a list, or into the same part of a tensor. Where the loop is not
+        // 4)`, and `for part in x.split(4):`. Its results have to go into a list, or into the same part of a tensor. If all of the example
+        is one block, the export captures a larger example, and compares the result with the model for yours. Where the loop is not
         rewritten, but the whole size is one block, as in `range(0, n, n)`, its body runs once; a fixed length limits the size (OXP1011).
 
         A branch on whether a cache fits, as in `if self.mask is None or self.mask.shape[0] != n: self.mask = ...`, fills it in the graph
