@@ -6,6 +6,7 @@ import collections
 import contextlib
 import enum
 import functools
+import operator
 import sys
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -44,11 +45,12 @@ class Attributes:
         helpers: dict[type, bool] = {}
         namespaces: dict[int, dict[str, Any]] = {}
         self._helpers: dict[int, tuple[str, Any]] = {}
-        registered: list[dict[str, Any]] = []
+        self._registers: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self._registered: dict[int, set[str]] = {}
         for path, module in named_modules(model):
-            registered += registers(module)
-            self._registered[id(module)] = {name for each in registers(module) for name, value in each.items() if value is not None}
+            found = registers(module)
+            self._registers += [(each, each.copy()) for each in found]
+            self._registered[id(module)] = {name for each in found for name, value in each.items() if value is not None}
             for name, value in vars(module).items():
                 kind = type(value)
                 if kind not in helpers:
@@ -81,7 +83,7 @@ class Attributes:
         held += [attributes for _, attributes in self._helped]
         outer = [*self._globals.values(), *(value for values in held for _, value in _containers(values))]
         containers = [*outer, *(inner for each in outer for inner in _items(each) if type(inner) in _CONTAINERS)]
-        self._contents = {id(value): (value, value.copy()) for value in (*containers, *registered)}
+        self._contents = {id(value): (value, value.copy()) for value in containers}
         self._before = self._state()
         self._changed: set[str] = set()
         self._empty = {name for name, value in self._named() if value is None}
@@ -222,6 +224,7 @@ class Attributes:
             for name in now.keys() - values.keys():
                 del now[name]
             now.update({name: value for name, value in values.items() if now.get(name) is not value})
+        _put_back(self._registers)
         for variables, before in self._outside:
             variables.put_back(before)
         for helper, attributes in self._helped:
@@ -239,6 +242,15 @@ class Attributes:
         for value, content in self._contents.values():
             if [*map(id, _items(value))] != [*map(id, _items(content))]:
                 _restore(value, content)
+
+
+def _put_back(registers: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+    """Restores the parts of modules. There are thousands, and mostly none has changed."""
+    for register, before in registers:
+        if register or before:
+            same = register.keys() == before.keys() and all(map(operator.is_, register.values(), before.values()))
+            if not same or list(register) != list(before):
+                _restore(register, before)
 
 
 def _has_data(tensor: torch.Tensor) -> bool:
