@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -45,6 +47,35 @@ class SkipsInTraining(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         number = torch.rand([])
         return x if self.training and number < 0.1 else self.linear(x)
+
+
+class SkipsByPythonsNumbers(torch.nn.Module):
+    """As `SkipsInTraining`."""
+
+    def __init__(self, reads: bool) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+        self.reads = reads
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        number = random.uniform(0, 1)
+        skips = self.training and (number < 0.1)
+        if self.reads:
+            x = x * numpy_number()
+        return x if skips else self.linear(x)
+
+
+def numpy_number() -> float:
+    number: float = np.random.uniform(0, 1)
+    return number
+
+
+@pytest.mark.parametrize(
+    ("reads", "training", "generators"), [(False, False, []), (True, False, ["numpy.random"]), (False, True, ["random"])]
+)
+def test_a_number_of_python_that_only_training_needs(reads: bool, training: bool, generators: list[str]) -> None:
+    findings = onnxplain.export(SkipsByPythonsNumbers(reads).train(training), (torch.ones(2, 3),)).diagnostics.findings
+    assert [finding.rule.generator for finding in findings if finding.rule.id == "OXP1014"] == generators
 
 
 class FillsInPlace(torch.nn.Module):
