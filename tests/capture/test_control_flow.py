@@ -13,6 +13,7 @@ import pytest
 import torch
 from benchmarks.coverage.architectures import trials
 from benchmarks.coverage.comparison import Outcome
+from packaging.version import Version
 from torch.export import Dim
 
 import onnxplain
@@ -362,6 +363,8 @@ STRICT = "number from data", "a first place"
 
 @pytest.mark.parametrize("branch", [pytest.param(each, marks=[pytest.mark.falls_back] * (each in STRICT)) for each in BRANCHES])
 def test_branches_are_rewritten(branch: str, load: Load) -> None:
+    if branch == "a first place" and Version(torch.__version__) < Version("2.12"):
+        pytest.skip("torch 2.11 reads no item of a tensor whose number of items data decide in a branch")
     model = load(NET.format(BRANCHES[branch].replace("\n", "\n            "))).Net().eval()
     torch.manual_seed(0)
     program = onnxplain.export(model, (torch.rand(4, 3),))

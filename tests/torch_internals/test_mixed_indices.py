@@ -26,7 +26,8 @@ READINGS: dict[str, Reading] = {
     "places, ellipsis, size": lambda x, i, j: x[j, ..., x.shape[2] - 1],
     "ellipsis, size, places": lambda x, i, j: x[..., x.shape[1] - 1, j],
     "plain number, number, places": lambda x, i, j: x[-1, i, j],
-    "numbers in a list": lambda x, i, j: x[[i, j[0]]] + x[:, [i, 0], (0, j[1])].sum(),
+    "numbers in a list": lambda x, i, j: x[:, [i, 0], (0, j[1])],
+    "only numbers, in a list": lambda x, i, j: x[[i, j[0]]],
     "sizes in a list": lambda x, i, j: x[[x.shape[0] // 2, 0, -1]] * x[:, [x.shape[1] // 2]].sum() + j.sum(),
     "sizes and numbers in tuples": lambda x, i, j: x[(x.shape[0] // 2, i), (i, 2)],
     "a truth": lambda x, i, j: x[x.sum() > 0],
@@ -36,6 +37,8 @@ READINGS: dict[str, Reading] = {
 
 @pytest.mark.parametrize("name", READINGS)
 def test_reads(name: str) -> None:
+    if name.startswith("only numbers") and Version(torch.__version__) < Version("2.12"):
+        pytest.skip("torch 2.11 asks for the data of several numbers")
     _compare(READINGS[name])
 
 
