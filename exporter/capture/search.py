@@ -284,8 +284,8 @@ class Search:
         return (again, left) if refused or not any(finding.blocking for finding in left) else (made, found)
 
     def _with_larger_sizes(self, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]] | None:
-        """An attempt for a larger example, if computed sizes of 1 seem to limit the dims; None if it has all limits, or more."""
-        limits = {finding.place for finding in found if isinstance(finding.rule, _LIMITS)}
+        """An attempt for a larger example, if computed sizes of 1 seem to limit the dims; None if it has as many limits."""
+        limits = sum(isinstance(finding.rule, _LIMITS) for finding in found)
         others = [finding for finding in found if finding.blocking and not isinstance(finding.rule, (*_LIMITS, CaptureFailed))]
         again = made
         for _ in range(_LARGER if limits and not others else 0):
@@ -296,9 +296,7 @@ class Search:
             again = self.attempt(made.strategy, larger)
             allowing = larger_examples.with_ones_allowed(again, self.request)
             left = self.found(allowing)
-            kept = {finding.place for finding in left if isinstance(finding.rule, _LIMITS)}
-            # NOTE: torch tells a limit that the narrower one implied only now.
-            fewer = bool(limits - kept) and len(kept) <= len(limits) and not allowing.guards.contradict(self.request.shapes.dims)
+            fewer = sum(isinstance(finding.rule, _LIMITS) for finding in left) < limits
             if again.program is not None and fewer and not any(finding.blocking for finding in left):
                 return (allowing, left) if self.equals_eager(again.program) else None
         return None

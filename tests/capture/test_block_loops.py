@@ -137,7 +137,11 @@ def written(body: str) -> str:
     return "\n".join(line[8:] for line in lines).strip().replace("\n", "\n            ")
 
 
-@pytest.mark.parametrize(("forward", "example"), [("slices", 4), *((each, rows) for each in FORWARDS for rows in (6, 3))])
+# NOTE: of each way to take blocks, one with an example of a single block.
+SINGLE = ("slices", 4), ("slices that end at the size", 3), ("blocks with numbers", 3), ("a comprehension", 3), ("parts with a name", 3)
+
+
+@pytest.mark.parametrize(("forward", "example"), [*((each, 6) for each in FORWARDS), *SINGLE])
 def test_blocks_of_all_sizes(forward: str, example: int, load: Load, marked: Marked) -> None:
     """Also for fewer rows than a block has, where the loop over whole blocks does not run at all, and for an example of a single block."""
     if forward == "items that are set" and Version(torch.__version__) < Version("2.13"):
