@@ -16,6 +16,7 @@ import psutil
 import pytest
 import warm
 from logs import GRAPH, context
+from marks import needs_pathlib
 from sarif_checks import check_log
 
 from onnxplain.diagnostics import Evidence, sarif
@@ -430,6 +431,7 @@ sys.exit(os.waitstatus_to_exitcode(status) % 256)
 """
 
 
+@needs_pathlib
 @pytest.mark.parametrize(
     ("how", "end", "code"),
     [

@@ -43,7 +43,8 @@ def lines_of(code: types.CodeType) -> list[int]:
 def position(code: types.CodeType, instruction: int) -> tuple[int | None, int | None, int | None, int | None]:
     """First and last line (from 1) and first and last column (UTF-8 bytes, from 0) of a byte of `code`; None before Python 3.11."""
     positions = code.co_positions() if hasattr(code, "co_positions") else ()
-    return next(itertools.islice(positions, instruction // 2, None), (None, None, None, None))
+    # NOTE: a function that is interrupted before its first instruction is at -1.
+    return next(itertools.islice(positions, max(instruction, 0) // 2, None), (None, None, None, None))
 
 
 def jump_at(code: types.CodeType, instruction: int) -> tuple[int, int]:

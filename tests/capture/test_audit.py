@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from marks import needs_columns
 
 import onnxplain
 
@@ -154,6 +155,7 @@ ACTIVE = """
 """
 
 
+@needs_columns
 def test_dropout_that_is_active_in_evaluation(load: Load, marked: Marked) -> None:
     model = load(ACTIVE).Net().eval()
     model.layer.train()

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import sympy
 import torch
+from marks import IS_3_11, needs_columns
 from packaging.version import Version
 from sarif_checks import fell_back
 from torch.export import Dim
@@ -47,7 +48,6 @@ Marked = Callable[..., list[int]]
 
 
 SIZE = sympy.Symbol("size", integer=True, positive=True)
-COLUMNS = sys.version_info >= (3, 11)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +175,7 @@ def test_helper_has_its_line_on_the_node(load: Load, marked: Marked) -> None:
     assert (evidence.location.line, evidence.location.function) == (marked("helper")[0], "helper")
 
 
-@pytest.mark.skipif(not COLUMNS, reason="Python knows no columns before 3.11")
+@needs_columns
 @pytest.mark.parametrize(
     ("statements", "underlined"),
     [
@@ -327,7 +327,7 @@ def test_branch_on_a_tensor(load: Load, marked: Marked) -> None:
 def test_data_dependence(load: Load, marked: Marked, forward: str, rule: str, text: str | None) -> None:
     outcome = run(load(net(forward)).Net(), (torch.ones(3),))
     assert outcome.found == [(rule, marked("here")[0])]
-    if text is not None and COLUMNS:
+    if text is not None and IS_3_11:
         assert columns(outcome.only) == text
 
 
@@ -442,6 +442,7 @@ def test_a_truth_value_that_other_code_asks_for(load: Load, expression: str, fix
     assert [each.description for each in outcome.only.fixes] == [fix.description]
 
 
+@needs_columns
 def test_a_module_that_data_choose_within_a_loop(load: Load, marked: Marked) -> None:
     module = load(
         """
@@ -479,7 +480,7 @@ def test_the_columns_of_an_expression_over_several_lines(load: Load, marked: Mar
     place = locations.at_node(node).location
     assert place is not None
     line = len("        y = torch.add(  # here")
-    assert place.region == (Region(*marked("here"), 13, *marked("here"), line + 1) if COLUMNS else Region(*marked("here")))
+    assert place.region == (Region(*marked("here"), 13, *marked("here"), line + 1) if IS_3_11 else Region(*marked("here")))
 
 
 def test_an_observer_inside_torch_is_blamed_on_the_users_line(load: Load, marked: Marked) -> None:
@@ -571,7 +572,7 @@ def test_builtin_that_asks_tensors(load: Load, marked: Marked, call: str, replac
     outcome = run(load(net(f"def forward(self, x):\n    return x * {call}  # here")).Net(), (torch.ones(3),))
     assert outcome.found == [("DataDependentBranch", marked("here")[0])]
     edits = [edit.replacement for fix in outcome.only.fixes for edit in fix.edits]
-    assert edits == ([replacement] if replacement is not None and COLUMNS else [])
+    assert edits == ([replacement] if replacement is not None and IS_3_11 else [])
 
 
 @pytest.mark.parametrize(
@@ -733,7 +734,7 @@ def test_frozen_dim_in_strict(load: Load, marked: Marked) -> None:
     assert outcome.found == [("SpecializedDynamicDim", marked("here")[0])]
 
 
-@pytest.mark.skipif(not COLUMNS, reason="the edit needs columns")
+@needs_columns
 def test_int_of_a_size_is_taken_away(load: Load, marked: Marked) -> None:
     forward = "def forward(self, x):\n    half = int(x.shape[1]) // 2  # here\n    return x[:, :half]"
     inputs: dict[str, Any] = {"dynamic_shapes": {"x": {1: Dim("t", min=2, max=64)}}, "strategies": ("non-strict",)}

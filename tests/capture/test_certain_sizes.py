@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import types
 from collections.abc import Callable
 
 import pytest
 import torch
+from marks import needs_columns
 
 import onnxplain
 
@@ -129,7 +129,7 @@ def exported(model: torch.nn.Module) -> onnxplain.ONNXProgram:
     return onnxplain.export(model, (torch.randn(2, 3, 8, 12),), dynamic_shapes=({0: "n", 2: "h", 3: "w"},))
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not tell which part of a line asks")
+@needs_columns
 @pytest.mark.parametrize("body", RIGHT)
 def test_the_way_for_all_other_sizes_is_right_for_the_example(body: str, load: Load, marked: Marked) -> None:
     model = loaded(load, RIGHT[body])
@@ -174,7 +174,7 @@ RESIZED = """
 """
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not tell which part of a line asks")
+@needs_columns
 def test_a_tensor_that_has_the_size_may_be_resized(load: Load) -> None:
     model = load(RESIZED.format("F.interpolate(x, size=(height, width), mode='bilinear', align_corners=False)")).Net()
     program = exported(model)

@@ -13,6 +13,7 @@ import pytest
 import torch
 from benchmarks.coverage.architectures import trials
 from benchmarks.coverage.comparison import Outcome
+from marks import needs_runtime
 from packaging.version import Version
 from torch.export import Dim
 
@@ -413,6 +414,7 @@ HELPERS = """
 """
 
 
+@needs_runtime
 def test_a_helper_is_rewritten_and_later_lines_stay_where_they_are(load: Load, marked: Marked) -> None:
     model = load(HELPERS).Net()
     program = exported(model)

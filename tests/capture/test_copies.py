@@ -5,12 +5,12 @@ from __future__ import annotations
 import collections
 import enum
 import pathlib
-import sys
 from types import CodeType
 from typing import Any
 
 import pytest
 import torch
+from marks import needs_columns
 
 from onnxplain.capture.eager.copies import Copies
 from onnxplain.capture.trials import edited_code
@@ -155,7 +155,7 @@ def test_the_code_of_edited_functions(tmp_path: pathlib.Path) -> None:
     assert namespace["forward"](1, 2) == -5
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python knows no columns before 3.11")
+@needs_columns
 def test_the_places_of_edited_code(tmp_path: pathlib.Path) -> None:
     made = edited(tmp_path, (place("x + 1"), "(x\n       + 10)"))["forward"]
     before: dict[str, Any] = {}

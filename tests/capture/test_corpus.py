@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 import pytest
 import torch
 from corpora import OWN, Corpus, found
+from marks import needs_columns
 from packaging.version import Version
 from scoreboard import case as cases
 from scoreboard.case import Case
@@ -18,7 +18,7 @@ import onnxplain
 
 pytestmark = [
     pytest.mark.skipif(Version(torch.__version__).release[:2] != (2, 13), reason="the golden files hold what torch 2.13 decides"),
-    pytest.mark.skipif(sys.version_info < (3, 11), reason="Python knows no columns before 3.11"),
+    needs_columns,
 ]
 
 # NOTE: what these add takes half a minute: weights of 2 GB, and a hundred steps of a loop.

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 import textwrap
 from collections.abc import Callable, Sequence
 
 import pytest
+from marks import needs_columns
 from told import shown
 
 from onnxplain.capture.observe.frames import Site
 from onnxplain.capture.rewrite import control_flow, literals, packing, row_loops
 from onnxplain.diagnostics import Fix, Location, Region
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python knows no columns before 3.11")
+pytestmark = needs_columns
 
 SITE = Site((), None, asks_truth_of_tensor=True, tensors=frozenset("vwxyz"), numbers=frozenset("kn"))
 

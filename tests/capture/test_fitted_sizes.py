@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from types import ModuleType
 
 import pytest
 import torch
+from marks import needs_columns
 
 import onnxplain
 
 Load = Callable[..., ModuleType]
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not tell which part of a line asks")
+pytestmark = needs_columns
 
 SOURCE = """
     import torch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from marks import needs_columns
 from packaging.version import Version
 from told import told
 
@@ -18,7 +18,7 @@ import onnxplain
 
 Load = Callable[..., ModuleType]
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python knows no columns before 3.11")
+pytestmark = needs_columns
 # NOTE: versions of torch differ in what they decide about sizes and branches.
 of_one_torch = pytest.mark.skipif(Version(torch.__version__).release[:2] != (2, 13), reason="the golden file holds what torch 2.13 decides")
 

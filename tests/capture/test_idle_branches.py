@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
+from marks import needs_columns
 from packaging.version import Version
 from torch.export import Dim
 
@@ -172,7 +172,6 @@ OTHERS = {
 }
 SIZES = ((16, 24), (13, 20), (8, 8), (9, 17), (23, 16), (8, 9), (5, 8))
 SLICES = pytest.mark.skipif(Version(torch.__version__) < Version("2.12"), reason="torch 2.11 takes the sizes of slices for sizes from data")
-COLUMNS = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not tell which part of a line asks")
 
 
 def exported(load: Load, body: str, size: tuple[int, int], shapes: Any) -> tuple[torch.nn.Module, onnxplain.ONNXProgram]:
@@ -189,7 +188,7 @@ def wrong_sizes(model: torch.nn.Module, program: onnxplain.ONNXProgram) -> list[
     return [size for size in SIZES if differs(torch.rand(1, 3, *size))]
 
 
-@COLUMNS
+@needs_columns
 @pytest.mark.parametrize("size", SIZES[:2])
 @pytest.mark.parametrize("body", [pytest.param(body, id=name, marks=[SLICES] * (name == LENGTH)) for name, body in IDLE.items()])
 def test_a_branch_that_changes_nothing_for_other_sizes_is_right_for_all(load: Load, body: str, size: tuple[int, int]) -> None:

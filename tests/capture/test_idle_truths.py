@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from types import ModuleType
 
 import pytest
 import torch
+from marks import needs_columns
 
 import onnxplain
 
@@ -94,7 +94,7 @@ DECISIVE = [
 ]
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not tell which part of a line asks")
+@needs_columns
 @pytest.mark.parametrize("line", IDLE)
 def test_what_another_operand_decides_depends_on_no_size(load: Load, line: str) -> None:
     model = load(SOURCE.replace("{line}", line)).Net().eval()
@@ -105,7 +105,7 @@ def test_what_another_operand_decides_depends_on_no_size(load: Load, line: str) 
         torch.testing.assert_close(program(x)[0], model(x))
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not tell which part of a line asks")
+@needs_columns
 @pytest.mark.parametrize("line", FOR_TRACES)
 def test_what_the_code_answers_for_traces_depends_on_no_size(load: Load, line: str) -> None:
     model = load(RESIZED.replace("{line}", line)).Net().eval()
@@ -146,7 +146,7 @@ def test_what_a_size_decides_is_told(load: Load, line: str) -> None:
     assert "OXP1011" in {finding.rule.id for finding in program.diagnostics.findings}
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not tell which part of a line asks")
+@needs_columns
 def test_a_size_from_data_that_decides_nothing(load: Load) -> None:
     model = load(SOURCE.replace("{line}", "x = x[x > 0]\n            chosen = x.shape[0] > 3 and self.causal")).Net().eval()
     program = onnxplain.export(model, (torch.rand(5, 2),))

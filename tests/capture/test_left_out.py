@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from marks import needs_pathlib
 
 import onnxplain
 
@@ -58,6 +59,7 @@ def lines(program: onnxplain.ONNXProgram, rule: str) -> list[int | None]:
     return [each.location.line if each.location else None for each in program.diagnostics.findings if each.rule.id == rule]
 
 
+@needs_pathlib
 def test_each_line_with_a_side_effect_is_one_note(
     load: Load, marked: Marked, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from marks import IS_3_11, needs_columns
 from torch.export import Dim
 
 import onnxplain
@@ -93,12 +94,15 @@ def lines(failed: onnxplain.ExportFailed) -> list[int | None]:
 @pytest.mark.parametrize("form", [{0: Dim("rows", min=2, max=64)}, {0: "rows"}], ids=["Dim", "name"])
 @pytest.mark.parametrize("name", ["Views", "Helper", "Numbers", "Between", "Following", "Loop", "Conversion", "Larger"])
 def test_every_line_is_told(name: str, form: Any, load: Callable[..., ModuleType], marked: Callable[..., list[int]]) -> None:
+    if name == "Following" and not IS_3_11:
+        pytest.skip("Python 3.10 does not tell which part of a line runs")
     module = load(MODELS)
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(getattr(module, name)(), (torch.randn(5, 4),), dynamic_shapes=(form,))
     assert lines(failed.value) == marked(name)
 
 
+@needs_columns
 def test_of_several_dims(load: Callable[..., ModuleType], marked: Callable[..., list[int]]) -> None:
     module = load(MODELS)
     with pytest.raises(onnxplain.ExportFailed) as failed:

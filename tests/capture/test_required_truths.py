@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
+from marks import needs_columns
 
 import onnxplain
 
 Load = Callable[..., ModuleType]
 Marked = Callable[[str], list[int]]
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not tell which part of a line asks")
+pytestmark = needs_columns
 
 SOURCE = """
     import logging

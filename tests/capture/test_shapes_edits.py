@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
+from marks import needs_columns
 
 import onnxplain
 
@@ -45,6 +46,7 @@ def go():
 FULL = '{"z": {}, "held": [{0: torch.export.Dim("n")}, {0: torch.export.Dim("m", max=9)}]}'
 
 
+@needs_columns
 @pytest.mark.parametrize(
     ("shapes", "after"),
     [

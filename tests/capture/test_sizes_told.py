@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from marks import IS_3_11, needs_columns
 from packaging.version import Version
 from torch.export import Dim
 
@@ -88,6 +89,7 @@ CHECKED = {
 }
 
 
+@needs_columns
 @pytest.mark.parametrize(("body", "constraint"), CHECKED.values(), ids=CHECKED)
 def test_a_limit_of_a_name_is_stated_in_dynamic_shapes(load: Load, body: str, constraint: str) -> None:
     if "part" in body and not RELATES_PARTS:
@@ -170,6 +172,8 @@ def test_a_number_that_an_operator_takes_of_a_size(
         request.applymarker(pytest.mark.falls_back)  # its constructor takes an int alone, which a size is in strict mode only
     if "matrix_power" in line and Version(torch.__version__) < Version("2.12"):
         pytest.skip("this torch cannot capture it with an exponent that is made of a size")
+    if line.startswith("x.flip") and not IS_3_11:
+        pytest.skip("Python 3.10 does not tell which of two numbers in a line is meant")
     _, program = exported(load, f"return {line}", [(4, 6), (1,)], (FORMS[form] if form == "True" else (FORMS[form], None)))
     findings = [each for each in program.diagnostics.findings if each.rule.id in ("OXP1011", "OXP1034")]
     assert {each.location.region.line for each in findings if each.location and each.location.region} == {7}
@@ -740,6 +744,7 @@ def test_a_size_that_is_compared_is_computed(load: Load, size: int) -> None:
         torch.testing.assert_close(program(x, torch.rand(1, 1))[0], model(x, None))
 
 
+@needs_columns
 def test_a_dim_that_follows_from_another_one_gets_an_entry(load: Load) -> None:
     body = "return torch.nn.functional.cross_entropy(x.unsqueeze(-1).expand(-1, -1, 9)[:, :-1].flatten(0, 1), y.long().flatten())"
     model, program = exported(load, body, [(2, 5), (2, 4)], ({0: "B", 1: "T"}, {0: "B", 1: "short"}))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from marks import needs_columns
 from torch.export import Dim
 
 import onnxplain
@@ -118,6 +119,7 @@ def test_a_comparison_that_is_looked_up_is_told(line: str, dim: Any, load: Load,
     assert findings == {("OXP1011", marked("here")[0])}
 
 
+@needs_columns
 def test_messages_take_no_further_capture(load: Load) -> None:
     def captures(name: str) -> int:
         model = load(SOURCE.format(DECIDE_NOTHING[name]), name.replace(" ", "_")).Net().eval()

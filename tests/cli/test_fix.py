@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from click.testing import CliRunner, Result
+from marks import IS_3_11, needs_columns
 
 import onnxplain
 from onnxplain.cli import main
@@ -280,7 +281,7 @@ def test_the_edit_of_an_expression(body: str, rule: str, fixed: str, tmp_path: p
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(load(path), (X, torch.tensor(3)), sarif=log, strategies=("non-strict", "draft"), control_flow="report")
     assert [finding.rule.id for finding in failed.value.log.findings] == [rule]
-    if not any(fix.edits for finding in failed.value.log.findings for fix in finding.fixes) and sys.version_info < (3, 11):
+    if not any(fix.edits for finding in failed.value.log.findings for fix in finding.fixes) and not IS_3_11:
         pytest.skip("Python knows no columns before 3.11")
     run(str(log), "--unsafe")
     assert path.read_text(encoding="utf-8") == f"{HEAD}        {fixed}\n"
@@ -404,6 +405,7 @@ def go(log):
 """
 
 
+@needs_columns
 def test_one_edit_for_two_findings_is_applied_once(tmp_path: pathlib.Path) -> None:
     path, log = tmp_path / "model.py", tmp_path / "model.sarif"
     path.write_text(TWO_DIMS, encoding="utf-8")

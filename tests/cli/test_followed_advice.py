@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import pytest
 import torch
 from click.testing import CliRunner
+from marks import needs_columns
 from packaging.version import Version
 
 import onnxplain
@@ -111,6 +112,7 @@ class Decoder(torch.nn.Module):
         return (x * 2, x + 1) if (self.config.use_cache if use_cache is None else use_cache) else (x * 2,)
 
 
+@needs_columns
 def test_a_flag_is_set_where_it_keeps_the_model_the_same() -> None:
     decoder = Decoder()
     program = onnxplain.export(decoder, (torch.ones(3),), kwargs={"use_cache": False})

@@ -8,6 +8,7 @@ import stat
 import sys
 
 import pytest
+from marks import needs_pathlib
 
 from onnxplain.diagnostics import Prepared, replace_file
 
@@ -43,6 +44,7 @@ def test_content_and_name_are_on_the_disk(tmp_path: pathlib.Path, steps: list[st
     assert path.read_bytes() == b"behind it"
 
 
+@needs_pathlib
 @pytest.mark.parametrize(("durable", "expected"), [(True, ["9 bytes", "replace", "folder"]), (False, ["replace"])])
 def test_only_durable_content_has_to_reach_the_disk(tmp_path: pathlib.Path, durable: bool, expected: list[str], steps: list[str]) -> None:
     replace_file(tmp_path / "log.sarif", b"behind it", durable=durable)

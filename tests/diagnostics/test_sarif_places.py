@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import linecache
 import pathlib
-import sys
 from collections.abc import Callable
 from types import ModuleType
 
 import pytest
 import torch
+from marks import IS_3_11
 from sarif_checks import check_log
 from sarif_logs import MODEL, Read, at, make_context, physical, results, source
 
@@ -155,7 +155,7 @@ def test_source_that_is_not_at_hand(read: Read) -> None:
 
 
 def test_columns_of_an_export_behind_other_scripts(load: Callable[..., ModuleType], tmp_path: pathlib.Path) -> None:
-    if sys.version_info < (3, 11):
+    if not IS_3_11:
         pytest.skip("Python 3.10 knows no columns")
     module = load(
         """

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 import torch
+from marks import needs_columns
 
 import onnxplain
 from onnxplain.testing import assert_exports
@@ -90,6 +91,7 @@ def test_bad_arguments_are_no_failed_assertion() -> None:
         assert_exports(torch.nn.ReLU(), torch.ones(3), dynamc_shapes=None)
 
 
+@needs_columns
 @pytest.mark.slow
 def test_pytest_shows_the_findings_and_the_line_of_the_test(tmp_path: pathlib.Path) -> None:
     """The recipe, run as a user does: the output has no frame of onnxplain and no log records of torch."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from marks import needs_runtime
 
 import onnxplain
 
 
+@needs_runtime
 @pytest.mark.parametrize("divisor", [None, 3])
 @pytest.mark.parametrize("count_include_pad", [True, False])
 @pytest.mark.parametrize("ceil_mode", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from marks import needs_runtime
 from torch.nn import functional
 
 import onnxplain
@@ -73,6 +74,7 @@ def test_factors_whose_sizes_onnx_infers_in_single_precision(mode: str) -> None:
     torch.testing.assert_close(onnxplain.export(resized, (x,))(x)[0], resized(x), rtol=1e-5, atol=1e-5)
 
 
+@needs_runtime
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("aligned", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from marks import needs_runtime
 from parity import check
 
 import onnxplain
@@ -16,6 +17,7 @@ SINGULAR = torch.randint(-9, 9, (5, 2), generator=GENERATOR) / 8 @ (torch.randin
 """Of rank 2 without rounding: values that are small because of rounding are found from their squares, to half of their digits."""
 
 
+@needs_runtime
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("x", [WIDE, SINGULAR], ids=["wide", "singular"])
@@ -42,6 +44,7 @@ def test_vectors_are_orthonormal_and_rebuild_the_matrix(x: torch.Tensor, full: b
     assert vh.shape[-2] == (x.shape[-1] if full else count)
 
 
+@needs_runtime
 @pytest.mark.parametrize("x", [WIDE, SINGULAR], ids=["wide", "singular"])
 def test_what_follows_from_singular_values(x: torch.Tensor) -> None:
     def model(x: torch.Tensor) -> list[torch.Tensor]:
@@ -55,6 +58,7 @@ def test_what_follows_from_singular_values(x: torch.Tensor) -> None:
     check(model, onnxplain.export(model, (x,)), (x.flip(-1) * 1.25,), tolerance=1e-3)
 
 
+@needs_runtime
 def test_condition() -> None:
     check(linalg.cond, onnxplain.export(lambda x: linalg.cond(x), (WIDE,)), (WIDE * 2,), tolerance=1e-3)
 

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 import torch
 from click.testing import CliRunner
+from marks import needs_columns
 from torch.export import Dim
 
 import onnxplain
@@ -41,6 +42,7 @@ def options(axes: str, names: str = 'sarif="log.sarif"') -> str:
 NAMED = 'input_names=["a", "b"], sarif="log.sarif"'
 
 
+@needs_columns
 @pytest.mark.parametrize(
     ("given", "count", "after"),
     [
@@ -76,6 +78,7 @@ def test_the_safe_edits_make_the_axes_fit(
     assert next(value.shape[0].value for value in program.model.graph.inputs) not in (4, None)
 
 
+@needs_columns
 def test_what_is_no_name_is_a_guess_and_what_is_no_axis_has_no_edit(load: Load) -> None:
     module = load(SOURCE.replace("OPTIONS", options('{"first": "rows", "other": 0.5}', "f=None")))
     with pytest.raises(onnxplain.ExportFailed) as failed:

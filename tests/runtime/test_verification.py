@@ -14,6 +14,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from marks import needs_runtime
 from onnxscript import opset20 as op
 
 import onnxplain
@@ -431,6 +432,7 @@ class Directions(torch.nn.Module):
         return u, vh, torch.linalg.eigh(x.mT @ x)[1], (u * values) @ vh, x.sin()
 
 
+@needs_runtime
 @pytest.mark.parametrize("seed", range(3))
 def test_the_signs_of_vectors_are_no_difference(seed: int) -> None:
     args = (torch.randn(4, 3, generator=torch.Generator().manual_seed(seed)),)
@@ -451,6 +453,7 @@ class Bent(torch.nn.Module):
         return u.sin(), vh.sin(), torch.linalg.eigh(x.mT @ x)[1].sin(), values.sin(), ((u * values) @ vh).sin()
 
 
+@needs_runtime
 def test_only_what_depends_on_signs_is_not_compared() -> None:
     args = (torch.tensor([[3.0, 1.0], [0.5, 2.0], [1.0, -1.0]]),)
     log = verified(

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 import warm
 import yaml
+from marks import needs_columns
 from sarif_checks import check_log
 
 SAMPLES = pathlib.Path(__file__).resolve().parents[2] / "vscode-samples"
@@ -71,6 +72,7 @@ def recipe(name: str) -> Any:
     return yaml.safe_load((RECIPES / name).read_text(encoding="utf-8"))
 
 
+@needs_columns
 def test_shell(repository: Repository) -> None:
     check = f'bash "{RECIPES / "check.sh"}"'
     repository.add_flawed_model()
@@ -146,6 +148,7 @@ def test_what_is_installed(checkout: bool, repository: Repository) -> None:
         assert repository.run(script).stdout == f"pip install {'./' if checkout else ''}onnxplain\n"
 
 
+@needs_columns
 def test_pre_commit(repository: Repository) -> None:
     (source,) = recipe("pre-commit-config.yaml")["repos"]
     (hook,) = source["hooks"]

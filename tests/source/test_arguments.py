@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
+from marks import needs_columns
 
 import onnxplain
 
@@ -109,6 +110,7 @@ def edited(failed: pytest.ExceptionInfo[onnxplain.ExportFailed], marked: Marked)
     return {edit.region.line for edit in edits} - set(marked("model"))
 
 
+@needs_columns
 @pytest.mark.parametrize("way", WAYS)
 def test_the_edit_is_where_the_value_was_written(load: Load, marked: Marked, way: str) -> None:
     module = load(MODELS + WAYS[way])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from marks import IS_3_11, needs_columns
 
 from onnxplain.diagnostics import Location, Region
 from onnxplain.request import DEFAULT_OPSET, STRATEGIES, DynamicShapes, Request
@@ -171,6 +172,8 @@ def caller(module: ModuleType) -> tuple[Location, ...]:
 
 @pytest.mark.parametrize(("source", "text"), WAYS.values(), ids=WAYS)
 def test_the_value_is_followed_to_the_place_that_wrote_it(load: Load, marked: Marked, source: str, text: str | None) -> None:
+    if "Exporter().inner" in source and not IS_3_11:
+        pytest.skip("Python 3.10 does not tell which of two calls in a line it runs")
     module = load(CALL + "\n" + source + "\n")
     written = call_sites.argument(request_of(caller(module)), "spacing")
     assert (written and written.text) == text
@@ -245,6 +248,7 @@ ELSEWHERE = {
 }
 
 
+@needs_columns
 @pytest.mark.parametrize(("source", "text"), ELSEWHERE.values(), ids=ELSEWHERE)
 @pytest.mark.parametrize(
     "run",
@@ -439,6 +443,7 @@ def test_a_value_of_another_file_is_no_value_of_this_export(load: Load) -> None:
     assert call_sites.argument(request_of(caller(module)), "spacing") is None
 
 
+@needs_columns
 def test_a_value_of_an_imported_file_may_be_meant(load: Load, marked: Marked) -> None:
     settings = load("spacing = 2  # here\n", "settings")
     module = load(f"import {settings.__name__}\n{CALL}\n\ndef build():\n    return {{}}\n\n\ndef run():\n    return call(**build())\n")

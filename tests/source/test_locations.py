@@ -15,6 +15,7 @@ import onnx_ir as ir
 import pytest
 import sympy
 import torch
+from marks import needs_columns
 
 import onnxplain.diagnostics
 import onnxplain.rules
@@ -26,8 +27,6 @@ from onnxplain.source.locations import Origin
 Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
 
-
-with_columns = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python knows no columns before 3.11")
 
 NESTED = """
     import functools
@@ -95,7 +94,7 @@ def test_helper_line_with_its_callers(load: Load, marked: Marked, strict: bool) 
     assert lines == [marked(name, "nested")[0] for name in ("net", "layer", "wrapper", "helper")]
 
 
-@with_columns
+@needs_columns
 def test_columns_count_code_points(load: Load, marked: Marked, tmp_path: pathlib.Path) -> None:
     location = _at(_export(load(NESTED, "nested").Net()), "aten.softmax.int").location
     assert location is not None
@@ -583,6 +582,7 @@ def test_owners_of_files(file: str, expected: Origin) -> None:
     assert locations.is_standard_library(file) is file.startswith(str(STANDARD / "json"))
 
 
+@needs_columns
 def test_frame_summaries(load: Load) -> None:
     file = str(load("def total(x):\n    é = 1; return (é +\n        x)\n").__file__)
 

@@ -235,6 +235,7 @@ CASES: dict[str, Case] = {
             *(torch.heaviside(a, b), torch.isclose(a, b), a.sort(dim=1)[0]),
         ],
         BOOLS,
+        runtime="1.24",
     ),
     "signs": dynamic(
         lambda x, y: [

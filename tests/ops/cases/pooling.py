@@ -172,6 +172,7 @@ CASES: dict[str, Case] = {
     "average-of-integers-rounded-up": static(
         lambda x: [functional.avg_pool2d(x, 2, stride=2, ceil_mode=True, divisor_override=3), functional.avg_pool2d(x, 2, ceil_mode=True)],
         ((torch.arange(-40, 41).reshape(1, 1, 9, 9) * 5,)),
+        runtime="1.24",
     ),
     "average-rounded-up-of-dynamic": dynamic(lambda x: functional.avg_pool2d(x, 3, stride=2, ceil_mode=True), (randn(2, 4, 9, 7),)),
     "average-rounded-up": static(

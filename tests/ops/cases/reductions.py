@@ -78,7 +78,9 @@ CASES: dict[str, Case] = {
     "cumsum": dynamic(lambda x: (x.cumsum(1), x.cumsum(-1, dtype=torch.float64), x.sum().cumsum(0) + 1), X),
     "cumprod": dynamic(lambda x: (x.cumprod(1), x.cumprod(0), x[0, 0].cumprod(0), x.sum().cumprod(0) + 1), X),
     "cumprod-vector": dynamic(lambda x: x.cumprod(-1, dtype=torch.float64), (torch.tensor([2, 0, -3]),)),
-    "cummax": dynamic(lambda x: (*x.cummax(1), *x.cummin(-1), *x.round().cummax(0), *x.round().int().cummin(1), *(x > 0).cummax(1)), X),
+    "cummax": dynamic(
+        lambda x: (*x.cummax(1), *x.cummin(-1), *x.round().cummax(0), *x.round().int().cummin(1), *(x > 0).cummax(1)), X, runtime="1.24"
+    ),
     "cummax-of-nan": dynamic(
         lambda x: [each.nan_to_num(99.0) for result in (x.cummax(0), x.cummin(0)) for each in result],
         (torch.tensor([1.0, math.nan, 2.0, math.nan, 3.0]),),

@@ -30,6 +30,7 @@ CASES: dict[str, Case] = {
             *(special.spherical_bessel_j0(x), special.airy_ai(x)),
         ],
         REAL,
+        runtime="1.24",
     ),
     "bessel-double": static(
         lambda x: [
@@ -39,15 +40,16 @@ CASES: dict[str, Case] = {
         ],
         DOUBLES,
         tolerance=1e-14,
+        runtime="1.24",
     ),
     "bessel-to-the-last-digits": static(
-        lambda x: special.bessel_j0(x), (torch.linspace(3.5, 5, 40, dtype=torch.float64),), tolerance=8e-16
+        lambda x: special.bessel_j0(x), (torch.linspace(3.5, 5, 40, dtype=torch.float64),), tolerance=8e-16, runtime="1.24"
     ),
     # The factor makes the tolerance a relative one.
     "bessel-of-large-to-the-last-digits": static(
         lambda x: [special.i0e(x) * 1e6, special.i1e(x) * 1e6], (torch.linspace(8.1, 80, 200, dtype=torch.float64),), tolerance=1e-15
     ),
-    "bessel-dynamic": dynamic(lambda x: (torch.i0(x), special.bessel_y0(x), special.airy_ai(x)), POSITIVE),
+    "bessel-dynamic": dynamic(lambda x: (torch.i0(x), special.bessel_y0(x), special.airy_ai(x)), POSITIVE, runtime="1.24"),
     "bessel-large-double": static(
         lambda x: [
             *(special.i0e(x), special.i1e(x), special.modified_bessel_k0(x), special.modified_bessel_k1(x)),
@@ -56,6 +58,7 @@ CASES: dict[str, Case] = {
         ],
         (torch.cat([torch.linspace(1e-3, 12, 40, dtype=torch.float64), torch.tensor([19.0, 33.0, 47.5, 104.5], dtype=torch.float64)]),),
         tolerance=1e-12,
+        runtime="1.24",
     ),
     "gamma-double": static(
         lambda x: (
@@ -67,6 +70,7 @@ CASES: dict[str, Case] = {
         ),
         DOUBLES,
         tolerance=1e-9,
+        runtime="1.24",
     ),
     "gamma": static(
         lambda x: [
@@ -74,6 +78,7 @@ CASES: dict[str, Case] = {
             *(torch.digamma(x.nan_to_num(0.0, 9.0).long()), torch.mvlgamma(x.abs().nan_to_num(1.0, 9.0) + 2, 3)),
         ],
         REAL,
+        runtime="1.24",
     ),
     "incomplete-gamma": static(lambda a, x: (torch.igamma(a, x), torch.igammac(a, x)), AT),
     "zeta": static(lambda x, q: (special.zeta(x + 1, q), special.zeta(2.5, q), special.zeta(x, 3.0)), AT),
