@@ -695,10 +695,11 @@ ROUTED = """
 """
 
 
+@pytest.mark.parametrize("index", ["expert", "expert.item()"])
 @pytest.mark.parametrize(("name", "comment"), [("Net", "HERE"), ("Places", "PLACES")])
-def test_loops_over_the_places_that_data_choose(name: str, comment: str, load: Load, marked: Marked) -> None:
+def test_loops_over_the_places_that_data_choose(name: str, comment: str, index: str, load: Load, marked: Marked) -> None:
     torch.manual_seed(0)
-    model = getattr(load(ROUTED), name)().eval()
+    model = getattr(load(ROUTED.replace("mask[expert]", f"mask[{index}]")), name)().eval()
     program = exported(model, strategies=("non-strict", "draft"))
     assert found(program.diagnostics.findings) == [("OXP1037", marked(comment)[0])]
     for rows in (1, 4, 9):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import onnxplain
+from onnxplain.rules import ConstraintViolated
 from onnxplain.testing import assert_exports
 
 BATCH = torch.export.Dim("batch")
@@ -137,6 +138,17 @@ def test_a_larger_example_is_one_that_the_dims_allow(most: int, expected: set[st
     assert {finding.rule.id for finding in program.diagnostics.findings} == expected
     for each in (x, x.repeat(2, 1, 2, 1)[:, :, :most]) if most == 15 else (x,):
         torch.testing.assert_close(program(each)[0], model(each), rtol=1e-4, atol=1e-4)
+
+
+def test_other_limits_than_those_of_computed_sizes_stay() -> None:
+    class Limited(Pixels):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x + 1 if x.shape[2] > 5 else x)
+
+    shapes = {"x": dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)}
+    program = onnxplain.export(Limited().eval(), (torch.randn(2, 8, 8, 8),), dynamic_shapes=shapes)
+    (finding,) = program.diagnostics.findings
+    assert finding.rule == ConstraintViolated(dim="x.shape[2]", constraint="x.shape[2] > 5")
 
 
 class Stages(torch.nn.Module):

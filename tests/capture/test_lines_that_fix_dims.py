@@ -84,6 +84,23 @@ MODELS = """
         def forward(self, x, y):
             a = x.view(5, 4) + y.view(5, 4)  # Two
             return a, x.reshape(5, 4), y.reshape(5, 4) * 5  # Two
+
+    class Product(torch.nn.Module):
+        def forward(self, x):
+            y = x.view(8) + torch.zeros(8)  # Product
+            if x.shape[0] == 2:  # Product
+                y = y + 1
+            if x.shape[1] == 4:  # Product
+                y = y + 1
+            return y
+
+    class Limited(torch.nn.Module):
+        def forward(self, x):
+            if x.shape[0] == 5:  # Limited
+                x = x + 1
+            if x.shape[1] > 3:  # Limited
+                x = x * 2
+            return x
 """
 
 
@@ -114,6 +131,24 @@ def test_of_several_dims(load: Callable[..., ModuleType], marked: Callable[..., 
         ("rows", first),
         ("rows", second),
     ]
+
+
+def test_an_equation_of_dims_that_other_lines_fix_is_a_note(load: Callable[..., ModuleType], marked: Callable[..., list[int]]) -> None:
+    module = load(MODELS)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(module.Product(), (torch.randn(2, 4),), dynamic_shapes=({0: "rows", 1: "columns"},), try_fixes=False)
+    equation, first, second = marked("Product")
+    found = [(finding.rule.id, finding.location and finding.location.line) for finding in failed.value.log.findings]
+    assert found == [("OXP1003", first), ("OXP1003", second), ("OXP1041", equation)]
+
+
+def test_a_limit_of_a_dim_beside_one_that_is_fixed(load: Callable[..., ModuleType], marked: Callable[..., list[int]]) -> None:
+    module = load(MODELS)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(module.Limited(), (torch.randn(5, 4),), dynamic_shapes=({0: Dim("rows"), 1: Dim("columns")},))
+    fixed, limited = failed.value.log.findings
+    assert (fixed.rule.id, limited.rule.id, limited.rule.constraint) == ("OXP1003", "OXP1011", "columns >= 4")  # type: ignore[attr-defined]
+    assert [finding.location and finding.location.line for finding in (fixed, limited)] == marked("Limited")
 
 
 def test_without_trials(load: Callable[..., ModuleType], marked: Callable[..., list[int]]) -> None:

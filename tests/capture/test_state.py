@@ -288,6 +288,10 @@ def make(held):
         ("Plain()", "self.held.total = self.held.total + x.mean(0)  # here\nreturn x + self.held.total"),
         ("Sums(torch.zeros(3))", "self.held.total = self.held.total + x.mean(0)  # here\nreturn x + self.held.total"),
         ("{'a': {'b': torch.zeros(3)}}", "self.held['a']['b'] = self.held['a']['b'] + x.mean(0)  # here\nreturn x + self.held['a']['b']"),
+        (
+            "[1, [{'a': torch.zeros(3)}]]",
+            "self.held[1][0]['a'] = self.held[1][0]['a'] + x.mean(0)  # here\nreturn x + self.held[1][0]['a']",
+        ),
         ("[[torch.zeros(3)]]", "self.held[0][0] = self.held[0][0] + x.mean(0)  # here\nreturn x + self.held[0][0]"),
         (
             "collections.deque([torch.zeros(3)], maxlen=2)",
@@ -297,7 +301,17 @@ def make(held):
         ("collections.OrderedDict(a=1)", "self.held['a'] += 1  # here\nreturn x * self.held['a']"),
         ("None", "result = x if self.held is None else x - self.held\nself.held = x  # here\nreturn result"),
     ],
-    ids=["object", "dataclass", "dict-in-a-dict", "list-in-a-list", "deque", "counter", "ordered-dict", "last-input"],
+    ids=[
+        "object",
+        "dataclass",
+        "dict-in-a-dict",
+        "dict-in-a-list-in-a-list",
+        "list-in-a-list",
+        "deque",
+        "counter",
+        "ordered-dict",
+        "last-input",
+    ],
 )
 def test_state_in_what_an_attribute_holds(load: Load, marked: Marked, held: str, body: str) -> None:
     module = load(HOLDERS.format(body=body.replace("\n", "\n            ")))

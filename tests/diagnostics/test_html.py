@@ -35,6 +35,7 @@ from onnxplain.diagnostics import (
     Node,
     Region,
     differences_text,
+    is_page,
     job_summary,
     read_logs,
     sarif,
@@ -115,6 +116,10 @@ def clean(model: str) -> Log:
 
 def causes(page: str) -> list[tuple[str, str, int, int]]:
     return [(each["rule"], each["where"], each["blocked"], each["touched"]) for each in content(page)["clusters"]]
+
+
+def test_what_reports_are_pages() -> None:
+    assert [name for name in ("a.html", "a.HTM", "a.md", "html", "a.html.md") if is_page(pathlib.Path(name))] == ["a.html", "a.HTM"]
 
 
 def test_a_cause_is_an_operator_or_a_line_and_the_first_blocks_the_most(source: str) -> None:

@@ -31,7 +31,7 @@ _FURTHER_TESTS = {
     "cli": ("graph_views/test_pictures.py", "triage/test_triage.py"),
     "memory": ("cli/test_memory.py",),
     "ops": ("passes/test_empty_inputs.py",),
-    "passes": ("ops/test_parity.py", "capture/test_gradients.py", "face/test_debug_events.py"),
+    "passes": ("ops/test_parity.py", "ops/test_resizing.py", "capture/test_gradients.py", "face/test_debug_events.py"),
     "torch_internals": (
         "capture/test_behind.py",
         "capture/test_idle_branches.py",

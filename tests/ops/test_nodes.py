@@ -30,6 +30,13 @@ NODES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], bool, str]]
     "flatten": (lambda x: x.flatten(1), (BATCH,), True, "Flatten"),
     "flatten in front": (lambda x: x.flatten(0, 1), (BATCH,), True, "Flatten"),
     "flatten nothing": (lambda x: x.flatten(1, 1).abs(), (BATCH,), True, "Abs"),
+    "nearest to a size": (lambda x: functional.interpolate(x, size=(11, 9)), (IMAGE,), False, "Resize"),
+    "places of the same sizes": (
+        lambda x, i, j: x[i, j],
+        (BATCH, *torch.tensor([[0, 1], [1, 2]])),
+        True,
+        "Unsqueeze Unsqueeze Concat GatherND",
+    ),
     "linear": (lambda x: functional.linear(x, torch.ones(2, 6), torch.ones(2)), (BATCH[0],), True, "Gemm"),
     "slice everything": (lambda x: x[:, :].abs(), (BATCH,), True, "Abs"),
     "split of one part": (lambda x: x.split(4, 1)[0].abs(), (BATCH,), False, "Abs"),

@@ -29,6 +29,7 @@ REDUCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor | tuple[torch.Tensor
     "var_mean": lambda x: torch.var_mean(x, 0),
     "std_mean": lambda x: torch.std_mean(x, 0, keepdim=True),
     "std_mean of all": lambda x: torch.std_mean(x),
+    "std_mean of all, biased": lambda x: torch.std_mean(x, unbiased=False),
     "var of complex numbers": lambda x: torch.complex(x, x + 1).var(0),
     "mse_loss": lambda x: torch.nn.functional.mse_loss(x, x + 1),
     "l1_loss": lambda x: torch.nn.functional.l1_loss(x, x + 1),

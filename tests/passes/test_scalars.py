@@ -27,6 +27,11 @@ def test_a_scalar_is_a_vector_of_one_element(name: str) -> None:
     check(function, onnxplain.export(function, (x,)), (x,))
 
 
+def test_a_scalar_without_a_dim_stays_one() -> None:
+    program = onnxplain.export(lambda x: torch.nn.functional.hardswish(x.sum()), (torch.ones(3),))
+    assert [node.op_type for node in program.model.graph] == ["ReduceSum", "HardSwish"]
+
+
 WITHOUT_ELEMENTS: dict[str, Callable[[torch.Tensor], Any]] = {
     "sum": lambda x: x.sum(-1),
     "softmax": lambda x: x.softmax(1),
