@@ -201,12 +201,13 @@ class Search:
     def _with_sizes_kept(
         self, strategy: CaptureStrategy, made: Attempt, found: list[Finding]
     ) -> tuple[CaptureStrategy, Attempt, list[Finding]]:
-        """An attempt for which `int(...)` and `float(...)` do not fix sizes, if they do: with others in their place, or by TorchDynamo."""
+        """An attempt for which `int(...)`, `float(...)` and `list(range(...))` fix no sizes, if they do: with others, or by TorchDynamo."""
         places = self._conversions(made, found) if strategy.name == "non-strict" else []
         if not places:
             return strategy, made, found
-        files = dict.fromkeys(place.file for place in places)
-        names = {file: [name for name in ("int", "float") if syntax.is_only_called(file, name)] for file in files}
+        rows = {place.file for place in places if syntax.makes_row(place)}
+        files = {place.file: (*syntax.NUMBERS, *(syntax.ROWS if place.file in rows else ())) for place in places}
+        names = {file: [name for name in kinds if syntax.is_only_called(file, name)] for file, kinds in files.items()}
         ways: list[tuple[CaptureStrategy, Setting]] = [(ALL["strict"], contextlib.nullcontext)]
         if any(names.values()):
             ways.insert(0, (strategy, functools.partial(size_conversions.kept, self.model, names)))
@@ -223,14 +224,14 @@ class Search:
         return strategy, made, found
 
     def _conversions(self, made: Attempt, found: list[Finding]) -> list[Location]:
-        """The places that fix or limit sizes because they make Python numbers of them."""
+        """The places that fix or limit sizes because they make Python numbers, or lists of these, of them."""
         at = [finding.at.location for finding in found if isinstance(finding.rule, SpecializedDynamicDim | ConstraintViolated)]
         asking = {guard.stack[-1] for guard in made.guards.made if guard.stack}
         # NOTE: what follows takes longer, and few models make such numbers.
         if self._some_open and made.program is not None and any(map(syntax.makes_number, asking)):
             fixed = dims.fixed(self.request, made.guards, made.program, own=False)
             at += [finding.at.location for finding in dims.left_open(self.request, made.guards, made.program, fixed)]
-        return [place for place in dict.fromkeys(at) if place is not None and syntax.makes_number(place)]
+        return [place for place in dict.fromkeys(at) if place is not None and (syntax.makes_number(place) or syntax.makes_row(place))]
 
     def _tried(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
         """One attempt with `strategy` and its findings; a second one if that helps."""

@@ -16,6 +16,7 @@ import torch
 
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.python_values import is_a
+from onnxplain.torch_internals.size_rows import Row
 
 from .inputs import is_supported
 
@@ -101,9 +102,9 @@ def _rebuildable(value: Any, around: tuple[Any, ...]) -> list[type] | None:
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether `value` is more than its parts: a module, an object of torch, or an instance of `object`, which only has an identity."""
+    """Whether `value` is more than its parts: a module, torch's, what stands for a list, or an `object()`, which only has an identity."""
     cls = type(value)
-    return cls is object or is_a(value, torch.Tensor, torch.nn.Module) or cls.__module__.partition(".")[0] == "torch"
+    return cls is object or is_a(value, torch.Tensor, torch.nn.Module, Row) or cls.__module__.partition(".")[0] == "torch"
 
 
 def _is_new_and_empty(value: Any) -> bool:

@@ -58,10 +58,27 @@ def innermost(file: str, place: Region, kind: type[_Node]) -> _Node | None:
     return next((node for node in reversed(around(file, place)) if isinstance(node, kind)), None)
 
 
+NUMBERS = ("int", "float")
+"""What makes Python numbers of sizes."""
+ROWS = ("range", "list", "len")
+"""What makes lists of Python numbers up to a size, and what reads them."""
+
+
 def makes_number(location: Location) -> bool:
     """Whether the code at `location` is a call of `int` or `float`, or within one."""
+    return not _called_around(location).isdisjoint(NUMBERS)
+
+
+def makes_row(location: Location) -> bool:
+    """Whether the code at `location` is a call of `range` that is the argument of `list` or `len`."""
+    called = _called_around(location)
+    return "range" in called and not called.isdisjoint(("list", "len"))
+
+
+def _called_around(location: Location) -> set[str]:
+    """The names that the code at `location` calls, and that are called with it."""
     calls = [] if location.region is None else [each for each in around(location.file, location.region) if isinstance(each, ast.Call)]
-    return any(isinstance(call.func, ast.Name) and call.func.id in ("int", "float") for call in calls)
+    return {call.func.id for call in calls if isinstance(call.func, ast.Name)}
 
 
 def is_only_called(file: str, name: str) -> bool:

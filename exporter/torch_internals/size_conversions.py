@@ -1,6 +1,6 @@
-"""`int(...)`, `float(...)`, `isinstance(...)` and `type(...)` of sizes, and `len(...)` of tensors, in a model's code.
+"""`int(...)`, `float(...)`, `range(...)`, `isinstance(...)` and `type(...)` of sizes, and `len(...)` of tensors, in a model's code.
 
-Python makes plain numbers of sizes with the first two, which fixes them. While `kept` is open, the two names stand for classes of the same
+Python makes plain numbers of sizes with the first three, which fixes them. While `kept` is open, these names stand for classes of the same
 behaviour that leave symbolic sizes symbolic. A symbolic size is no instance of `int`, so that a model goes another way than in eager mode.
 While `classes_kept` is open, `isinstance` and `type` stand for what takes it for one; `type` also gives the tensors in a capture, which are
 of another class, their class of eager mode. `len`, which can only return a plain number, stands for what returns the size. Both concern
@@ -23,6 +23,7 @@ from . import module_names, shape_env
 from .code_objects import global_names
 from .fake_tensors import FakeTensor
 from .modules import named_modules
+from .size_rows import Row, ranging
 
 shape_env.leave_out(__file__)
 
@@ -103,17 +104,38 @@ def _len(value: Any, /) -> Any:
     return size if builtins.isinstance(size, torch.SymInt) else builtins.len(value)
 
 
-_CONVERSIONS: dict[str, type] = {"int": _Int, "float": _Float}
+class _Listing(type):
+    """The class of such a `list`: its calls and `isinstance` take rows of sizes for lists."""
+
+    def __call__(cls, *args: Any) -> Any:
+        return args[0] if len(args) == 1 and type(args[0]) is Row else builtins.list(*args)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (builtins.list, Row))
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, builtins.list)
+
+
+class _List(builtins.list[Any], metaclass=_Listing):
+    pass
+
+
+def _count(value: Any, /) -> Any:
+    return value.count if type(value) is Row else _len(value)
+
+
+_CONVERSIONS: dict[str, Any] = {"int": _Int, "float": _Float, "range": ranging, "list": _List, "len": _count}
 _COMPARED = frozenset({"int", "float", "bool", "Tensor", "Parameter"})
 """The names of the classes that a symbolic size, or a tensor of a capture, is not of."""
 
 
 def kept(model: torch.nn.Module, names: Mapping[str, Collection[str]]) -> AbstractContextManager[None]:
-    """While it is open, `int(...)` and `float(...)` of sizes stay symbolic in some modules.
+    """While it is open, `int(...)`, `float(...)` and `range(...)` of sizes stay symbolic in some modules.
 
     Args:
         model: The model, whose classes may be in no module that Python knows.
-        names: For each file that such modules are loaded from, those of the two names that it only calls.
+        names: For each file that such modules are loaded from, those of the names in `NUMBERS` and `ROWS` that it only calls.
     """
     spaces = {file: _namespaces(model, file) for file in names}
     return _standing_for((each, name, _CONVERSIONS[name]) for file, found in names.items() for each in spaces[file] for name in found)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import python_frames, shape_env, size_conversions, size_texts, sizes_from_data, truths_of_sizes
+from . import python_frames, shape_env, size_conversions, size_rows, size_texts, sizes_from_data, truths_of_sizes
 from .fake_tensors import UNSUPPORTED
 from .operators import OpOverload
 from .python_values import is_a
@@ -78,7 +78,7 @@ def asks_for_number(frame: types.FrameType) -> bool:
 
 def stands_for_python(frame: types.FrameType) -> bool:
     """Whether `frame` runs what replaces a function of Python during a capture: torch's `max` (_export/non_strict_utils.py), or ours."""
-    own = (size_conversions.__file__, size_texts.__file__, sizes_from_data.__file__, truths_of_sizes.__file__)
+    own = {each.__file__ for each in (size_conversions, size_rows, size_texts, sizes_from_data, truths_of_sizes)}
     return frame.f_code.co_name in ("_tensor_min_max", "min_max", "dispatch") or frame.f_code.co_filename in own
 
 

@@ -575,6 +575,7 @@ def test_builtin_that_asks_tensors(load: Load, marked: Marked, call: str, replac
     assert edits == ([replacement] if replacement is not None and IS_3_11 else [])
 
 
+@needs_columns
 @pytest.mark.parametrize(
     "forward",
     [
