@@ -154,7 +154,15 @@ def relu(self: ir.Value) -> Any:
 @translates("aten::hypot")
 def hypot(self: ir.Value, other: ir.Value) -> Any:
     """aten::hypot(Tensor self, Tensor other) -> Tensor: the length of the hypotenuse."""
-    return op.Sqrt(op.Add(op.Mul(self, self), op.Mul(other, other)))
+    # NOTE: of sides divided by the longer one, so that the squares neither overflow nor vanish.
+    self, other = op.Abs(self), op.Abs(other)
+    longer = op.Max(self, other)
+    ratio = op.Div(op.Min(self, other), longer)
+    length = op.Mul(longer, op.Sqrt(op.Add(op.Mul(ratio, ratio), op.CastLike(1.0, longer))))
+    # NOTE: in C, an infinite side makes the length infinite, also beside NaN.
+    is_infinite = op.Or(op.IsInf(self), op.IsInf(other))
+    length = op.Where(op.Equal(longer, op.CastLike(0.0, longer)), longer, length)
+    return op.Where(is_infinite, op.CastLike(float("inf"), longer), length)
 
 
 @translates("aten::fmin")

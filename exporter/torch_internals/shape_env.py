@@ -320,9 +320,10 @@ def may_be_zero(size: int | torch.SymInt, *, whatever_torch_found: bool = False)
         return False
     if not (_BOUNDS.is_present and _RANGE.is_present and _LEAST.is_present) or not expression.free_symbols <= ranges.keys():
         return False
-    any_size = _RANGE.value(1, sympy.oo)
+    any_size, none = _RANGE.value(1, sympy.oo), _RANGE.value(0, 0)
+    # NOTE: an operator that asks whether a size from data is 0 gets the answer no, and then torch takes that for known.
     assumed = {
-        symbol: (any_size if whatever_torch_found else ranges[symbol] & any_size) if symbol in backed else ranges[symbol]
+        symbol: (any_size if whatever_torch_found else ranges[symbol] & any_size) if symbol in backed else ranges[symbol] | none
         for symbol in expression.free_symbols
     }
     return not bool(_BOUNDS.value(expression, assumed).lower > 0)

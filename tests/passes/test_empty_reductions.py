@@ -55,6 +55,16 @@ def test_of_a_part_that_may_be_empty(name: str) -> None:
         check(function, program, torch.randn(rows, 3))
 
 
+def test_beside_an_operator_that_asks_for_the_size() -> None:
+    def function(x: torch.Tensor) -> Any:
+        chosen = x[x > 0]
+        return chosen.mean(), chosen.logsumexp(0)
+
+    program = onnxplain.export(function, (torch.randn(5),))
+    for x in (torch.randn(5), -torch.ones(5)):
+        check(function, program, x)
+
+
 @pytest.mark.parametrize("name", ["mean", "any", "std", "mean of half", "mse_loss"])
 def test_of_chosen_elements(name: str) -> None:
     def function(x: torch.Tensor) -> Any:

@@ -85,6 +85,7 @@ CASES: dict[str, Case] = {
         ],
         PAIR,
     ),
+    "hypotenuses": dynamic(lambda x: torch.hypot(x[:, None], x), (torch.tensor([0.0, -3.0, 1e-30, 3e30, -torch.inf, torch.nan]),)),
     "two-ints": dynamic(
         lambda a, b: (a + b, a * 3 - b, torch.add(a, b, alpha=-2), torch.rsub(a, b), 3 - a, a / b, a // b, a % b, a**2, a.min(b), a.max(b)),
         INTS,
