@@ -49,6 +49,7 @@ def test_is_registered() -> None:
     assert registry.get_op_functions("aten", "nextafter") is None
     registry.register_op(airy, "aten", "nextafter")
     assert registry.is_registered_op("aten", "nextafter", "default")
+    assert (registry.is_users("aten::nextafter"), registry.is_users("aten::add")) == (True, False)
     # Registries do not share what users register.
     assert not OnnxRegistry().is_registered_op("aten", "nextafter")
 
@@ -183,6 +184,7 @@ def test_targets_that_no_graph_calls_are_refused(target: object, functions: Any,
     registry = OnnxRegistry()
     with pytest.raises(onnxplain.InvalidArgument, match=named):
         registry.register_target(target, functions)
+    assert not registry.is_users(qualified_name(target))
     assert not registry.has(qualified_name(target)) or registry.translations(qualified_name(target))[-1].origin != "user"
 
 
