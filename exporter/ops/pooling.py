@@ -147,17 +147,16 @@ def _avg_pool(
     batched = _batched(value, rank)
     sizes: list[Any] = list(value.shape)[-rank:]
     along = list(zip(sizes, kernel, strides, pads, strict=True))
-    if ceil_mode and all(isinstance(size, int) for size in sizes) and (divisor_override is not None or len(_roundings(along)) > 1):
+    is_fixed = all(isinstance(size, int) for size in sizes)
+    if ceil_mode and (divisor_override is not None or (is_fixed and len(_roundings(along)) > 1)):
         # NOTE: ONNX rounds up along all dims or none, and divides by the number of elements that a window has.
-        ends = [_exact_end(*each) for each in along]
+        ends = [_exact_end(*each) if isinstance(each[0], int) else _end(*each[1:]) for each in along]
         padded = op.Pad(batched, [0, 0, *pads, 0, 0, *ends], op.CastLike(0, value))
         pooled = op.AveragePool(padded, kernel_shape=kernel, strides=strides)
         shares = (_shares(*each, count_include_pad=count_include_pad) for each in along)
         divided = functools.reduce(np.multiply.outer, shares) if divisor_override is None else math.prod(kernel) / divisor_override
         pooled = op.Mul(pooled, op.CastLike(op.Constant(value=ir.tensor(np.array(divided))), value))
     else:
-        if divisor_override is not None and ceil_mode:
-            raise ValueError("ceil_mode and divisor_override go together for fixed sizes only: windows at the end are smaller")
         pooled = op.AveragePool(
             batched,
             kernel_shape=kernel,
@@ -303,6 +302,11 @@ def _rounds_up(sizes: Sequence[Any], kernel: Sequence[int], strides: Sequence[in
 def _roundings(along: Sequence[Sequence[Any]]) -> set[bool]:
     """Whether `ceil_mode` adds a window, for the dims where it matters. Each dim has a size, a window, a step and a padding."""
     return {bool(_adds(*each)) for each in along if (each[0] + 2 * each[3] - each[1]) % each[2]}
+
+
+def _end(kernel: int, stride: int, pad: int) -> int:
+    """The padding behind any size with which all windows are whole that begin within the image or the padding before it."""
+    return pad + min(stride, kernel - pad) - 1
 
 
 def _exact_end(size: int, window: int, step: int, pad: int) -> int:

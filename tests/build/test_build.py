@@ -551,16 +551,16 @@ def test_a_weight_whose_name_an_input_takes_is_told() -> None:
 
 
 def test_a_translation_of_ours_that_fails_is_a_finding_at_the_call() -> None:
-    def model(x: torch.Tensor) -> torch.Tensor:
-        return nn.functional.avg_pool2d(x, 2, 2, ceil_mode=True, divisor_override=3)
+    def model(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+        return nn.functional.conv1d(x, kernel, padding="same")
 
     with pytest.raises(ExportFailed) as failed:
-        onnxplain.export(model, (torch.ones(1, 1, 7, 6),), dynamic_shapes=({2: torch.export.Dim.DYNAMIC},))
+        onnxplain.export(model, (torch.ones(1, 1, 7), torch.ones(1, 1, 3)), dynamic_shapes=(None, {2: torch.export.Dim.DYNAMIC}))
     (finding,) = failed.value.findings
-    assert (finding.rule.id, *facts(finding, "operator")) == ("OXP3004", "aten::avg_pool2d")
+    assert (finding.rule.id, *facts(finding, "operator")) == ("OXP3004", "aten::conv1d.padding")
     assert finding.location is not None
     assert (finding.location.file, finding.location.line) == (__file__, model.__code__.co_firstlineno + 1)
-    assert [pathlib.Path(place.file).name for place in finding.related] == ["pooling.py"]
+    assert [pathlib.Path(place.file).name for place in finding.related] == ["convolution.py"]
     assert finding.fixes[0].snippet
 
 

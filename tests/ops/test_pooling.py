@@ -38,15 +38,3 @@ def test_average_pooling_that_rounds_up_one_of_two_sizes() -> None:
     for height in (7, 4, 9):
         x = torch.randn(1, 2, height, 8)
         torch.testing.assert_close(program(x)[0], model(x))
-
-
-def test_pooling_without_a_translation() -> None:
-    def model(x: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.avg_pool2d(x, 2, ceil_mode=True, divisor_override=3)
-
-    with pytest.raises(onnxplain.ExportFailed) as failed:
-        onnxplain.export(model, (torch.ones(1, 1, 7, 6),), dynamic_shapes=({2: "height"},))
-    (finding,) = failed.value.findings
-    assert finding.rule.id == "OXP3004"
-    assert finding.location is not None
-    assert finding.location.line == model.__code__.co_firstlineno + 1

@@ -174,6 +174,12 @@ CASES: dict[str, Case] = {
         ((torch.arange(-40, 41).reshape(1, 1, 9, 9) * 5,)),
         runtime="1.24",
     ),
+    "sums-rounded-up-of-dynamic": dynamic(
+        lambda x: [
+            functional.avg_pool2d(x, *window, ceil_mode=True, divisor_override=5) for window in ((3, 2, 1), (2, 2, 1), (2, 3, 0), (4, 1, 2))
+        ],
+        (randn(2, 4, 9, 7),),
+    ),
     "average-rounded-up-of-dynamic": dynamic(lambda x: functional.avg_pool2d(x, 3, stride=2, ceil_mode=True), (randn(2, 4, 9, 7),)),
     "average-rounded-up": static(
         lambda x: [
@@ -254,7 +260,6 @@ CASES: dict[str, Case] = {
         ],
         IMAGE,
         since="2.12",
-        expects=frozenset({"OXP1011"}),
     ),
     "max-pool-rounded-up": static(
         lambda x: [
