@@ -21,7 +21,7 @@ from onnxplain.request import InputDim, Kind, Request
 from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
 
-from . import arguments, assumptions, certain_sizes, narrowing, required_sizes, shapes_argument
+from . import arguments, assumptions, certain_sizes, computed_dims, narrowing, required_sizes, shapes_argument
 
 _TRIED = 64
 """How many sizes below the least one that torch suggests are compared with the model's branches."""
@@ -90,6 +90,7 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
         *limited,
         *(finding for finding in others if not _subjects(finding) <= subjects),
         *(finding for finding in decided if _subject(finding) not in subjects),
+        *computed_dims.findings(request, guards, program),
     ]
     # NOTE: an `assert` before an operator may say what the operator requires.
     places, known = {finding.place for finding in told}, {finding.rule for finding in told}
