@@ -28,7 +28,8 @@ def findings(request: Request, guards: Guards, program: torch.export.ExportedPro
     formulas = {dim: _formula(dim) for dim in sizes if dim.kind in (Kind.DIM, Kind.DERIVED)}
     # NOTE: a size that nothing computes is what it is stated to be.
     stated: dict[sympy.Basic, sympy.Expr] = {}
-    for dim in sorted(formulas, key=lambda dim: not sizes[dim].is_Symbol):
+    stating = [dim for dim in formulas if sizes[dim].is_Symbol or dim.kind is Kind.DERIVED]
+    for dim in sorted(stating, key=lambda dim: not sizes[dim].is_Symbol):
         unknown = sizes[dim].free_symbols - stated.keys()
         if len(unknown) == len(sizes[dim].free_symbols) == 1:
             (symbol,) = unknown
