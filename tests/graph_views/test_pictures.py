@@ -112,6 +112,12 @@ def test_findings_mark_the_boxes_around_them() -> None:
     assert chart(box, 8000).count(" found\n") == 2
 
 
+@pytest.mark.parametrize(("size", "told"), [(999, "999 bytes"), (8_000_000, "8 MB"), (3_000_000_000_000, "3e+03 GB")])
+def test_sizes_have_units(size: int, told: str) -> None:
+    inner = Box("layer", "Layer", {"Gemm": 1}, 2, size)
+    assert any(f"({told})" in text for text in texts(svg(Box("net", "Net", {"Gemm": 1}, 2, size, (inner,)))))
+
+
 def test_a_model_without_operators_is_a_box() -> None:
     box = of_model("net", ir.Model(ir.Graph([], [], nodes=[], opset_imports={"": 20}), ir_version=10), by_module=True)
     assert (box.boxes, box.operators) == ((), {})

@@ -13,7 +13,7 @@ import logs
 import pytest
 
 from onnxplain.diagnostics import DiagnosticContext, DiagnosticOptions
-from onnxplain.process import kept
+from onnxplain.process import kept, user_heard
 from onnxplain.source.locations import user_speaks
 
 
@@ -49,6 +49,18 @@ def test_prints(context: DiagnosticContext, capsys: pytest.CaptureFixture[str]) 
     assert sys.stderr is before
     assert capsys.readouterr().err == "model\n"
     assert events(context) == [("torch", logging.DEBUG)]
+
+
+def test_who_prints_is_heard(context: DiagnosticContext, capsys: pytest.CaptureFixture[str]) -> None:
+    heard: list[int] = []
+    with kept(context, user_speaks), user_heard(lambda frame: heard.append(frame.f_lineno)):
+        print("model")
+        thread = threading.Thread(target=print, args=("another",))
+        thread.start()
+        thread.join()
+    print("behind")
+    assert capsys.readouterr().out == "model\nanother\nbehind\n"
+    assert heard == [test_who_prints_is_heard.__code__.co_firstlineno + 3] * 2
 
 
 def test_a_stream_that_outlives_the_export_filters_nothing(context: DiagnosticContext, capsys: pytest.CaptureFixture[str]) -> None:
