@@ -281,6 +281,10 @@ class Sources:
 
     def _collect_local(self, file: File, value: Any) -> tuple[File, str] | None:
         """Collects a class or function that is defined inside a function."""
+        if isinstance(value, types.FunctionType) and "__class__" in value.__code__.co_freevars:
+            # NOTE: `super()` needs it as well.
+            self.problems.append(f"{value.__qualname__} needs the class around it")
+            return None
         if isinstance(value, types.FunctionType) and value.__name__ == "<lambda>":
             return self._collect_lambda(file, value)
         lines = {code_objects.first_line(each) for each in functions_of(value)}

@@ -378,6 +378,19 @@ def enclosing():
     return renamed
 
 
+def make_class():
+    class Local(torch.nn.Module):
+        factor = 4
+
+        def forward(self, x):
+            return x * __class__.factor
+
+        def scaling(self):
+            return lambda x: x * __class__.factor
+
+    return Local
+
+
 class Net(torch.nn.Module):
     def __init__(self, **given):
         super().__init__()
@@ -446,10 +459,12 @@ FUNCTIONS: dict[str, Callable[[types.ModuleType], Any]] = {
     "a class method of an inner class": lambda m: m.Outer.Inner.thrice,
     "a function of a library": lambda m: torch.nn.functional.relu,
     "a local function": lambda m: m.make(3),
+    "a module of a local class that names itself": lambda m: m.make_class()(),
 }
 AMBIGUOUS: dict[str, Callable[[types.ModuleType], Any]] = {
     "one of two lambdas on a line": lambda m: m.pair[0],
     "a function without a definition": lambda m: m.enclosing(),
+    "a lambda that names the class around it": lambda m: m.make_class()().scaling(),
 }
 
 
