@@ -128,8 +128,8 @@ def computing(graph: ir.Graph, wanted: ir.Value, known: Collection[ir.Value], li
         left += used(node)
         if len(found) > limit:
             return None
-    order = {node: index for index, node in enumerate(graph)} if len(found) > 1 else {}
-    return Part.of(graph, sorted(found, key=lambda node: order.get(node, 0)), [wanted]) if found else None
+    in_order = [node for node in graph if node in found] if len(found) > 1 else list(found)
+    return Part.of(graph, in_order, [wanted]) if found else None
 
 
 def last_uses(nodes: Iterable[ir.Node], key: Callable[[ir.Node], int]) -> dict[ir.Value, int]:
