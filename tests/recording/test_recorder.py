@@ -306,6 +306,8 @@ def test_shapes_with_sizes_known_at_run_time(recorder: Recorder) -> None:
     assert (flat.producer().op_type, constant_of(four), last) == ("Reshape", [4], vector)
     assert constant_of(flat.producer().inputs[1]) == [-1]
     assert op.Reshape(value(), [vector]).producer().inputs[1] is vector
+    of_any_rank = op.Reshape(value(), [Tensor(type=ir.TensorType(LONG))]).producer().inputs[1]
+    assert of_any_rank.producer().op_type == "Reshape"
     assert recorder.nodes[-1].op_type == "Reshape"
 
 

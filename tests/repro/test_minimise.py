@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import pathlib
 import re
@@ -20,6 +21,7 @@ from onnxplain.repro import minimise
 from onnxplain.repro.constructed import constructed
 from onnxplain.repro.cuts import Block, Brackets, Cut, Cuts, Parsed
 from onnxplain.repro.removable import Part, Removable, cuts_of
+from onnxplain.repro.trial_host import Answer, Failure
 from onnxplain.repro.undefined import undefined
 from onnxplain.rules import DataDependentBranch
 
@@ -130,6 +132,24 @@ def test_a_busy_machine_spends_the_budget_as_well(monkeypatch: pytest.MonkeyPatc
     short = minimise.minimised(LOOP, BRANCH, Budget())
     assert (short.text, short.runs, short.is_proven) == (LOOP, 1, True)
     assert "budget" in short.remark
+
+
+def test_the_time_of_all_runs_together_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands still, so that only the processor's time counts: 20 seconds, of which each run takes 8."""
+    given: list[float] = []
+
+    class Runs:
+        def run(self, script: str, seconds: float, *, try_fixes: bool) -> Answer:
+            given.append(seconds)
+            return Answer(Failure(BRANCH.rule.id, [], "library.py", 1, 0), 8.0)
+
+    monkeypatch.setattr(minimise, "trials", lambda: contextlib.nullcontext(Runs()))
+    monkeypatch.setattr(minimise, "time", types.SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr(minimise, "SECONDS", 20.0)
+    budget = Budget(seconds=20.0)
+    short = minimise.minimised(LOOP, BRANCH, budget)
+    assert given == [10.0, 12.0, 4.0]
+    assert (short.runs, budget.seconds, "budget" in short.remark) == (3, -4.0, True)
 
 
 SCRIPT = '''\

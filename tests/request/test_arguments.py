@@ -141,6 +141,14 @@ def test_submodules_are_modules_or_none() -> None:
         onnxplain.export(model, (X, Y))
 
 
+@pytest.mark.parametrize("name", ["", "\ud800"])
+def test_weights_have_names_of_characters(name: str) -> None:
+    model = Two()
+    model._parameters[name] = torch.nn.Parameter(X)  # as deserialized models may have it
+    with pytest.raises(InvalidArgument, match=r"^model: "):
+        onnxplain.export(model, (X, Y))
+
+
 def test_containers_of_inputs_lie_a_hundred_deep_at_most() -> None:
     value: object = X
     for _ in range(50):

@@ -175,6 +175,13 @@ def test_enum_members_are_constants(member: Any, other: Any, strategy: str) -> N
     assert len(flat_inputs(program.exported_program, (X, {"mode": member}), {})) == 1
 
 
+def test_a_generator_of_random_numbers_is_no_input() -> None:
+    """Some versions of torch take it without looking into it, as they take members of enumerations."""
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(Plain(), (X, Y, torch.Generator()))
+    assert [finding.rule.id for finding in failed.value.findings] == ["OXP1008"]
+
+
 def test_nested_inputs_have_the_structure_of_the_export() -> None:
     program = torch.export.export(Nested(), ({"a": X, "b": [Y]},))
     found = flat_inputs(program, ({"b": [Y], "a": X},), {})

@@ -42,10 +42,13 @@ def test_sizes_are_numbers_names_and_expressions() -> None:
     assert names.of(7) == 7
 
 
-def test_sizes_without_a_name_have_torchs() -> None:
+def test_sizes_without_a_name_have_one_of_their_place_that_no_other_has() -> None:
     _, sizes = named(({0: Dim.DYNAMIC}, None), Two(), (X, Y))
-    assert sizes[0][0] == str(sizes[2][0]).removeprefix("2*")
-    assert sizes[2][0] != sizes[0][0]
+    assert sizes == [["x_dim_0", 6], [4, 6], ["2*x_dim_0", 6], [4, 6]]
+    _, sizes = named(({0: Dim.DYNAMIC}, {0: "x_dim_0"}), Two(), (X, Y))
+    assert (sizes[1], sizes[3]) == (["x_dim_0", 6], ["x_dim_0", 6])
+    assert sizes[0][0] != "x_dim_0"
+    assert sizes[2][0] == f"2*{sizes[0][0]}"
     _, sizes = named(None, Two(), (X, Y))
     assert sizes == [[4, 6], [4, 6], [8, 6], [4, 6]]
 

@@ -49,7 +49,7 @@ NAMED = 'input_names=["a", "b"], sarif="log.sarif"'
         # The form of the axes.
         (options('{"x": 0, "mask": [0]}'), 1, options('{"x": [0], "mask": [0]}')),
         (options('{"x": {0}, "mask": {"0": "rows"}}'), 2, options('{"x": [0], "mask": {0: "rows"}}')),
-        (options('{"x": [0, "1"], "mask": [0, 1]}'), 1, options('{"x": [0, 1], "mask": [0, 1]}')),
+        (options('{"x": [1, "0"], "mask": {-1, 0}}'), 2, options('{"x": [1, 0], "mask": [-1, 0]}')),
         # The name: the only input that is left, the nearest, or that of the parameter.
         (options('{"x": [0], "input_1": [0]}'), 1, options('{"x": [0], "mask": [0]}')),
         (options('{"mask_": [0], "X_": 0}'), 3, options('{"mask": [0], "x": [0]}')),

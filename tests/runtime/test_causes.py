@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -307,10 +308,27 @@ def test_further_calls_of_a_wrong_operator_are_told(load: Load, marked: Marked, 
     assert [note.partition(" ")[0] for note in found.notes if note[0].isdigit()] == ["1"] * more
 
 
-def test_a_result_of_another_dtype(load: Load, marked: Marked) -> None:
-    table = {aten.abs.default: lambda x: op.Cast(op.Abs(op.Cast(x, to=onnx.TensorProto.INT32)), to=onnx.TensorProto.FLOAT)}
+def whole(x: Any) -> Any:
+    return op.Cast(x, to=onnx.TensorProto.INT32)
+
+
+def floating(x: Any) -> Any:
+    return op.Cast(x, to=onnx.TensorProto.FLOAT)
+
+
+@pytest.mark.parametrize(
+    "translation", [lambda x: floating(op.Abs(whole(x))), lambda x: op.Abs(floating(whole(x)))], ids=["in it", "before it"]
+)
+def test_a_result_of_another_dtype(load: Load, marked: Marked, translation: Callable[[Any], Any]) -> None:
+    table = {aten.abs.default: translation}
     found = finding(verified(load(SMALL).Net(), (torch.rand(5) * 4,), table), "OXP6009", marked("abs"))
     assert found.rule.dtype == "int32"  # type: ignore[attr-defined]
+
+
+def test_the_script_of_an_operator_with_an_infinite_number() -> None:
+    wrong = {aten.nan_to_num.default: lambda x, *_: op.Add(x, op.Constant(value_float=0.5))}
+    (found,) = verified(lambda x: x.nan_to_num(math.nan, math.inf), (torch.ones(3),), wrong).findings
+    assert differences_of_script(script_of(found)) == [0.5, 0.5]
 
 
 def test_an_overflow_of_float16_in_one_node() -> None:

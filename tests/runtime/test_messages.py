@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -40,6 +42,47 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_warning_is_one_note_and_reaches_no_terminal(alone: None, capfd: pytest.CaptureFixture[str]) -> None:
     assert _exported() == ["OXP6007"]
     assert "onnxruntime" not in capfd.readouterr().err
+
+
+def _fewer_sorted(x: Any, *_: Any) -> Any:
+    return op.TopK(x, op.Shape(op.Compress(x, op.Less(x, 0.0))), largest=0)
+
+
+SORTED = """
+    import torch
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x.sort()[1]  # told
+"""
+FOLDED = """
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            return x + self.weight.sin()  # told
+"""
+
+
+@pytest.mark.parametrize(("source", "dtype"), [(SORTED, torch.float32), (FOLDED, torch.float16)], ids=["of an output", "of a node"])
+def test_a_warning_is_at_the_line_of_its_node(
+    alone: None, source: str, dtype: torch.dtype, load: Callable[..., ModuleType], marked: Callable[[str], list[int]]
+) -> None:
+    """ONNX Runtime tells of a shape of one of two outputs, and of a node without a kernel that it would compute in advance."""
+    table = {torch.ops.aten.sort.default: _fewer_sorted}
+    program = onnxplain.export(
+        load(source).Net().to(dtype),
+        (torch.ones(3, dtype=dtype),),
+        custom_translation_table=table,
+        verify=True,
+        diagnostic_options=OPTIONS,
+    )
+    (finding,) = program.diagnostics.findings
+    assert (finding.rule.id, finding.location and [finding.location.line]) == ("OXP6007", marked("told"))
 
 
 def test_with_other_threads_there_is_silence(capfd: pytest.CaptureFixture[str]) -> None:

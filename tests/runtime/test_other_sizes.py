@@ -51,7 +51,14 @@ class Longer(torch.nn.Module):
         return x.sum(0) + y.sum(0)
 
 
-HALF = Dim("half", min=1, max=9)
+class Fourths(torch.nn.Module):
+    """Takes numbers of rows that four divides."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x + y).flip(x.shape[0] % 4)
+
+
+HALF, FROM_TWO = Dim("half", min=1, max=9), Dim("n", min=2)
 MADE = {
     "names": (Seen, (3, 4), (4, 5), {"x": {0: "b", 1: "k"}, "y": {0: "k", 1: "n"}}, [{"b": 4, "k": 6, "n": 8}, {"b": 1, "k": 1, "n": 1}]),
     "range": (Seen, (3, 4), (4, 5), {"x": {0: Dim("b", min=3, max=4)}, "y": None}, [{"b": 4}]),
@@ -59,6 +66,7 @@ MADE = {
     "derived": (Halves, (6,), (3,), {"x": {0: 2 * HALF}, "y": {0: HALF}}, [{"half": 4}, {"half": 1}]),
     "one more": (Pooled, (3, 4), (4, 5), {"x": {0: HALF + 1}, "y": None}, [{"half": 3}]),
     "difference": (Longer, (4, 4), (3, 4), {"x": {0: "n"}, "y": {0: "m"}}, [{"n": 5, "m": 4}, {"n": 3, "m": 2}]),
+    "half": (Fourths, (8, 3), (8, 3), {"x": {0: FROM_TWO}, "y": {0: FROM_TWO}}, [{"n": 16}, {"n": 4}]),
     "one name": (Apart, (3, 4), (3, 4), {"x": {0: "b", 1: "k"}, "y": {0: "b", 1: "k"}}, [{"b": 4, "k": 6}, {"b": 1, "k": 1}]),
     "refused": (Pooled, (2, 3, 4), (12, 2), {"x": {0: "b", 1: "h", 2: "w"}, "y": None}, []),
     "static": (Seen, (3, 4), (4, 5), None, []),

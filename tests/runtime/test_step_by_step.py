@@ -37,6 +37,9 @@ def random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+A, B = random(64, 256), random(256, 64, seed=1)
+
+
 def digits(*shape: int) -> torch.Tensor:
     return torch.randint(0, 5, shape, generator=torch.Generator().manual_seed(0))
 
@@ -66,6 +69,31 @@ def test_other_sizes_are_compared_as_well() -> None:
     program = onnxplain.export(lambda x: x.sort(-1), (digits(4, 64),), verify=True, dynamic_shapes=({0: "rows", 1: "columns"},))
     assert program.verification is not None
     assert len(program.verification.sizes) == 2
+
+
+def backwards(x: Any, stable: Any = None, dim: int = -1, descending: bool = False) -> Any:
+    """A translation of `sort` along the last dim of size 64 with equal elements in the opposite order."""
+    flipped = op.Gather(x, op.Constant(value_ints=list(range(63, -1, -1))), axis=1)
+    values, positions = op.TopK(flipped, integer(64), axis=-1, largest=0)
+    return values, op.Sub(integer(63), positions)
+
+
+def exactly(a: Any, b: Any) -> Any:
+    """A translation of `mm` that rounds otherwise than PyTorch does."""
+    return op.Cast(op.MatMul(op.Cast(a, to=11), op.Cast(b, to=11)), to=1)
+
+
+def test_rounding_is_told_beside_the_order_of_equal_elements() -> None:
+    """A note tells of rounding, but not of the order, unless rounding has a part in the output."""
+    table = {aten.sort.default: backwards, aten.matmul.default: exactly}
+
+    def model(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        positions, whole = x.sort(-1)[1], (a @ b * 1e6).long()
+        return positions * 2, positions + whole
+
+    log = verified(model, (digits(64, 64), A, B), table, output_names=["order", "both"])
+    (finding,) = log.findings
+    assert (finding.rule.id, finding.rule.outputs) == ("OXP6013", ("both",))  # type: ignore[attr-defined]
 
 
 def sort_by(change: Callable[..., Any], **attributes: int) -> Callable[..., Any]:
@@ -99,18 +127,12 @@ def test_wrong_positions_of_equal_elements(kind: str, model: Callable[..., Any])
 
 
 def test_a_stable_sort_keeps_the_order() -> None:
-    def backwards(x: Any, stable: Any = None, dim: int = -1, descending: bool = False) -> Any:
-        flipped = op.Gather(x, op.Constant(value_ints=list(range(63, -1, -1))), axis=1)
-        values, positions = op.TopK(flipped, integer(64), axis=-1, largest=0)
-        return values, op.Sub(integer(63), positions)
-
     x = digits(4, 64)
     assert wrong(verified(lambda x: x.sort(dim=-1, stable=True), (x,))) == []
     assert wrong(verified(lambda x: x.sort(dim=-1, stable=False), (x,), {aten.sort.stable: backwards})) == []
     assert len(wrong(verified(lambda x: x.sort(dim=-1, stable=True), (x,), {aten.sort.stable: backwards}))) == 1
 
 
-A, B = random(64, 256), random(256, 64, seed=1)
 DECIDED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "integers": (lambda a, b: (a @ b * 1e6).long(), (A, B)),
     "sums of integers": (lambda a, b: ((a @ b) * 1e6).long().cumsum(1), (A, B)),
@@ -192,6 +214,36 @@ def test_the_operator_is_found_behind(kind: str) -> None:
 
 def test_small_faults_that_add_up_are_found() -> None:
     assert wrong(verified(lambda x: -(-x.abs()).abs(), (torch.zeros(3),), {aten.abs.default: shifted(op.Abs, 8e-5)})) != []
+    # NOTE: a power of two becomes ten times as large without rounding, which is not yet a jump.
+    assert wrong(verified(lambda x: x.abs() * 10, (torch.zeros(3),), {aten.abs.default: shifted(op.Abs, 2**-14)})) != []
+
+
+@torch.library.custom_op("onnxplain_tests::single", mutates_args=())
+def single(x: torch.Tensor) -> torch.Tensor:
+    """-x, but not in float64."""
+    assert x.dtype is torch.float32
+    return -x
+
+
+@single.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def test_a_fault_before_an_operator_that_takes_no_float64() -> None:
+    table = {aten.abs.default: shifted(op.Abs, 0.5), torch.ops.onnxplain_tests.single.default: op.Neg}
+    (finding,) = verified(lambda x: single(x.abs()), (torch.ones(3),), table).findings
+    assert (finding.rule.id, finding.rule.operator) == ("OXP6008", "aten::abs")  # type: ignore[attr-defined]
+
+
+def test_a_fault_of_a_translation_with_many_nodes() -> None:
+    def long(x: Any) -> Any:
+        for _ in range(41):
+            x = op.Sin(op.Abs(x))
+        return x
+
+    (finding,) = verified(lambda x: x.abs(), (torch.ones(3),), {aten.abs.default: long}).findings
+    assert (finding.rule.id, finding.rule.operator) == ("OXP6008", "aten::abs")  # type: ignore[attr-defined]
 
 
 def test_the_first_wrong_line_behind_rounding(load: Callable[..., ModuleType], marked: Callable[[str], list[int]]) -> None:

@@ -497,11 +497,14 @@ def test_what_onnx_runtime_refuses(load: Load, marked: Marked) -> None:
 
 def test_a_kernel_that_onnx_runtime_lacks() -> None:
     x = torch.ones(3, dtype=torch.bfloat16)
-    log = verified(lambda x: torch.cumsum(x, 0), (x,))
-    (finding,) = log.findings
+    program = onnxplain.export(lambda x: torch.cumsum(x, 0), (x,), verify=True)
+    (finding,) = program.diagnostics.findings
     assert finding.rule.id == "OXP6004"
     assert (finding.rule.operator, finding.rule.dtypes) == ("CumSum", ("BFLOAT16", "INT64"))  # type: ignore[attr-defined]
-    assert log.exit_code == 0
+    assert program.diagnostics.exit_code == 0
+    assert program.verification is not None
+    (output,) = program.verification.outputs
+    assert output.not_compared
 
 
 def test_an_exception_of_eager_pytorch(load: Load, marked: Marked) -> None:
@@ -550,6 +553,12 @@ def test_dtypes_go_in_and_come_out(dtype: torch.dtype) -> None:
         assert torch.equal(same.float(), x.float())
         assert torch.equal(widened, x.float())
     assert torch.equal(program(x.t().contiguous().t())[1], x.float())
+
+
+def test_eight_bits_widen_no_tolerance() -> None:
+    x = torch.ones(3).to(torch.float8_e5m2)
+    (finding,) = differences(verified(lambda x: x.to(torch.float32).abs(), (x,), shifted(0.5)))
+    assert finding.rule.tolerance == 1e-4  # type: ignore[attr-defined]
 
 
 def test_a_model_above_the_limit_of_a_message_runs(monkeypatch: pytest.MonkeyPatch) -> None:
