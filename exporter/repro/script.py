@@ -25,7 +25,7 @@ from .live_objects import is_users, kind_of
 from .references import public_name
 from .source_files import Bound, File
 from .sources import Sources
-from .statements import lines_inside_strings
+from .statements import lines_inside_strings, names_bound
 from .strings import placeholders, shown_by, with_comments, without
 
 _OWN = ("torch", "onnxplain", "make", "random", "model", "args", "kwargs")
@@ -239,7 +239,7 @@ class Script:
     def _section(self, file: File) -> str:
         """The part of the script that comes from one of the user's files."""
         pieces = [(node.lineno, file.text_of(node)) for node in file.statements]
-        pieces += [(bound.line, text) for bound in file.bound if (text := self._binding(file, bound))]
+        pieces += [(self._line(file, bound), text) for bound in file.bound if (text := self._binding(file, bound))]
         namespaces = self._namespaces(file)
         wrapper = self._modules.get(id(file))
         imports = sorted(line for each in file.imports.values() for line in each.split("\n"))
@@ -257,6 +257,13 @@ class Script:
         inner = "".join(f"{line}\n" for line in imports) + body
         head = f"# {name}, in a function: other files use the same names\ndef {wrapper}():\n"
         return f"{head}{_indented(inner)}    return types.SimpleNamespace(**locals())\n\n\n{wrapper} = {wrapper}()\n"
+
+    def _line(self, file: File, bound: Bound) -> int:
+        """Where to bind a name: behind the definitions that its value is made with. The line of a function's variable is not known."""
+        made_with = parts(self._bound[id(bound)]) if id(bound) in self._bound else ()
+        needed = [self._sources.need(part.value) for part in made_with if isinstance(part, Ref) and is_users(part.value)]
+        names = {found[1].partition(".")[0] for found in needed if found is not None and found[0] is file}
+        return max([bound.line, *(node.end_lineno or 0 for node in file.statements if names.intersection(names_bound(node)))])
 
     def _binding(self, file: File, bound: Bound) -> str:
         """A statement that binds a name, because no statement that can be copied does."""

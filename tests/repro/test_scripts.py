@@ -339,6 +339,7 @@ import xml.dom, xml.sax
 import torch
 
 FACTOR = 2
+COUNT = len("word")
 scale = lambda x: x * 2
 table = {"scale": lambda x, by=FACTOR: x * by}
 pair = [lambda x: x + 1, lambda x: x + 2]
@@ -376,6 +377,26 @@ def enclosing():
 
     renamed.__name__ = renamed.__qualname__ = "another"
     return renamed
+
+
+if FACTOR > 1:
+    def branched(x):
+        return x * 7
+
+
+class Scale:
+    def __init__(self, by):
+        self.by = by
+
+    def all(self):
+        return self.by * COUNT
+
+
+def scaled(by_object):
+    def inner(x):
+        return x * by_object.all()
+
+    return inner
 
 
 def make_class():
@@ -459,6 +480,8 @@ FUNCTIONS: dict[str, Callable[[types.ModuleType], Any]] = {
     "a class method of an inner class": lambda m: m.Outer.Inner.thrice,
     "a function of a library": lambda m: torch.nn.functional.relu,
     "a local function": lambda m: m.make(3),
+    "a local function with an object": lambda m: m.scaled(m.Scale(5)),
+    "a function in a branch": lambda m: m.branched,
     "a module of a local class that names itself": lambda m: m.make_class()(),
 }
 AMBIGUOUS: dict[str, Callable[[types.ModuleType], Any]] = {
