@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import pathlib
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +19,7 @@ import torch
 import onnxplain
 from onnxplain.diagnostics import Diagnostic, Level
 from onnxplain.process import Budget
-from onnxplain.repro import minimise
+from onnxplain.repro import minimise, trial_host, trials
 from onnxplain.repro.constructed import constructed
 from onnxplain.repro.cuts import Block, Brackets, Cut, Cuts, Parsed
 from onnxplain.repro.removable import Part, Removable, cuts_of
@@ -150,6 +152,23 @@ def test_the_time_of_all_runs_together_is_limited(monkeypatch: pytest.MonkeyPatc
     short = minimise.minimised(LOOP, BRANCH, budget)
     assert given == [10.0, 12.0, 4.0]
     assert (short.runs, budget.seconds, "budget" in short.remark) == (3, -4.0, True)
+
+
+def test_a_script_may_run_longer_on_a_busy_machine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process may begin late as well, and need a moment to stop the script."""
+    waited: list[float] = []
+
+    def nothing(ready: Any, writable: Any, broken: Any, seconds: float) -> tuple[list[Any], ...]:
+        waited.append(seconds)
+        return [], [], []
+
+    monkeypatch.setattr(trials, "select", types.SimpleNamespace(select=nothing))
+    for name, value in (("_START", 100.0), ("_GRACE", 5.0)):
+        monkeypatch.setattr(trials, name, value)
+    process: Any = types.SimpleNamespace(stdin=io.StringIO(), stdout=io.StringIO())
+    with pytest.raises(trials.Unable):
+        trials.Trials(process, tmp_path).run("", 2.0, try_fixes=False)
+    assert waited == [100.0 + 2.0 * trial_host.BUSY + 5.0]
 
 
 SCRIPT = '''\

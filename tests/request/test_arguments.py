@@ -54,7 +54,20 @@ class Nested(torch.nn.Module):
         ({"custom_translation_table": []}, "custom_translation_table"),
         *(
             ({"verify_sizes": sizes}, "verify_sizes")
-            for sizes in (-1, True, "", "ab", {"x": 3}, [3], [{3: 3}], [{"x": "3"}], [{"x": True}], [{"x": -1}], [{"x": 3}, {"x": -1}])
+            for sizes in (
+                -1,
+                True,
+                "",
+                "ab",
+                {"x": 3},
+                [3],
+                [{3: 3}],
+                [{"x": "3"}],
+                [{"x": 3, "y": -1}],
+                [{"x": True}],
+                [{"x": -1}],
+                [{"x": 3}, {"x": -1}],
+            )
         ),
     ],
     ids=str,
@@ -73,6 +86,7 @@ def test_sizes_to_verify(sizes: Any) -> None:
 def test_names_may_be_tuples_or_none() -> None:
     program = onnxplain.export(Two(), (X, Y), input_names=("left",), output_names=None, name="two words")
     assert [value.name for value in program.model.graph.inputs] == ["left", "y"]
+    assert program.diagnostics.subject == "two words"
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,11 @@ class Net(torch.nn.Module):
         return -total if flag else total
 
 
+class Last(torch.nn.Module):
+    def forward(self, scale: float, x: torch.Tensor) -> torch.Tensor:
+        return x * scale
+
+
 class Plain(torch.nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor | None = None, scale: float = 2.0) -> torch.Tensor:
         return x * scale if y is None else x * scale + y
@@ -226,6 +231,9 @@ def test_numbers_that_a_captured_program_takes() -> None:
     program = torch.export.export(Plain(), (X, Y, 3), dynamic_shapes=({}, {}, torch.export.Dim.DYNAMIC))
     assert flat_inputs(program, (X, Y, 5), {})[2] == 5
     assert fitted(program, (X, Y, 5), {}) == ((X, Y, 5), {})
+    program = torch.export.export(Last(), (3, X), dynamic_shapes=(torch.export.Dim.DYNAMIC, {}))
+    with pytest.raises(InvalidArgument, match=r"^x: "):
+        fitted(program, (5, X[:1]), {})
 
 
 def test_signatures() -> None:

@@ -178,6 +178,16 @@ def test_a_wrong_translation_deep_in_bert(load: Load, marked: Marked) -> None:
     assert standard == pytest.approx(onnx_runtime, rel=0.1), "both compute the translation"
 
 
+def test_it_is_told_where_the_reference_evaluator_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def notes() -> int:
+        (found,) = verified(lambda x: x.abs(), (torch.ones(3),), {aten.abs.default: wrong_where(lambda _: True, op.Abs)}).findings
+        return len(found.notes)
+
+    computed = notes()
+    monkeypatch.setattr(causes, "by_reference", lambda *_: None)
+    assert notes() == computed + 1
+
+
 def test_a_wrong_translation_deep_in_a_convolutional_network(load: Load, marked: Marked) -> None:
     table = {aten.relu.default: wrong_where(lambda shape: shape[1] == 16, op.Relu)}
     log = verified(load(HIGHRESNET).HighResNet().eval(), (torch.randn(1, 1, 12, 12),), table)
