@@ -246,6 +246,8 @@ def test_modules_keywords_and_inputs_can_go() -> None:
     assert "args = (torch.ones(2, 3),)" in inputs[1]
     assert "dynamic_shapes=({0: 'batch'},)" in inputs[1]
     assert undefined(Parsed(inputs[1]).tree) - undefined(Parsed(SCRIPT).tree) == {(".forward", "y")}
+    by_name = SCRIPT.replace("({0: 'batch'}, None)", "{'x': {0: 'batch'}, 'y': None}")
+    assert "dynamic_shapes={'x': {0: 'batch'}}" in left(list(removable(by_name).inputs())[1], by_name)
 
 
 def test_calls_give_way_to_their_arguments_and_branches_to_their_bodies() -> None:
