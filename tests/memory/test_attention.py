@@ -74,6 +74,14 @@ def test_scores_of_64_mib_are_large(length: int, shapes: list[str]) -> None:
     assert rewritten(inputs, f"float[{length}, 8] out", "keys = Transpose (k)", [(length, 8)] * 3) == shapes
 
 
+@pytest.mark.parametrize(("rows", "shapes"), [(2816, []), (64, ["[4608, 4096]"])])
+def test_chunks_must_save_64_mib(rows: int, shapes: list[str]) -> None:
+    """The scores take 72 MiB. Before them, the keys come from a tensor that takes 44 MiB, or 1 MiB."""
+    inputs = f"float[4608, 8] q, float[8, {rows}] k, float[4096, 8] v, float[{rows}, 8] a, float[8, 4096] b"
+    sizes = [(4608, 8), (8, rows), (4096, 8), (rows, 8), (8, 4096)]
+    assert rewritten(inputs, "float[4608, 8] out", "wide = MatMul (a, b) keys = MatMul (k, wide)", sizes) == shapes
+
+
 @pytest.mark.parametrize(("batch", "shapes"), [("2", ["[2, 4096, 4096]"]), ("n", [])])
 def test_a_dynamic_batch_of_keys_alone_is_left_as_it_is(batch: str, shapes: list[str]) -> None:
     """No tensor with a row for each row of the scores tells how large such a batch is."""

@@ -14,7 +14,8 @@ from onnxplain.rules import BroadcastCollapsed
 def found(inputs: str, body: str) -> list[str]:
     """The shapes that a review of a graph tells, whose dynamic dims are 256."""
     header = '<ir_version: 9, opset_import: ["" : 20]>'
-    text = f"{header} g ({inputs}) => (float[k] out) <int64[1] last = {{-1}}, int64[2] two = {{0, 2}}> {{ {body} }}"
+    constants = "<int64[1] last = {-1}, int64[2] two = {0, 2}, int64[3] spread = {256, 1, 1}>"
+    text = f"{header} g ({inputs}) => (float[k] out) {constants} {{ {body} }}"
     model = ir.from_proto(onnx.parser.parse_model(text))
     context = logs.context()
     shapes = [[dim if isinstance(dim, int) else 256 for dim in value.shape or ()] for value in model.graph.inputs]
@@ -39,6 +40,11 @@ SUM = "big = Sub (x, y) positive = Abs (big) out = ReduceSum <keepdims = 0> (pos
 )
 def test_shapes_follow_by_broadcasting(inputs: str, axes: str, expected: str) -> None:
     assert found(inputs, SUM.format(axes=axes)) == [expected]
+
+
+def test_shapes_follow_by_expanding() -> None:
+    body = "wide = Expand (x, spread) big = Sub (wide, y) positive = Abs (big) out = ReduceSum <keepdims = 0> (positive, last)"
+    assert found("float[256, 256] x, float[256, 1, 256] y", body) == ["[256, 256, 256]"]
 
 
 @pytest.mark.parametrize(
@@ -84,3 +90,5 @@ def test_chunks_have_equal_lengths_if_these_are_half_of_what_fits(length: int, c
     review(logs.context(), model, [(length, 1, 256), (256, 256)], rewrite=True)
     (scan,) = (node for node in model.graph if node.op_type == "Scan")
     assert list(scan.outputs[0].shape or ()) == [*chunks, 256]
+    made = [value.name or "" for node in model.graph for value in node.outputs]
+    assert [name for name in made if not name.startswith("out")] == []
