@@ -354,11 +354,34 @@ def test_passes_see_a_few_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     run = onnxplain.pipeline.passes.run_without
     monkeypatch.setattr(onnxplain.pipeline.passes, "run_without", lambda *given: made.append(run(*given)) or made[-1])
+    monkeypatch.setattr(onnxplain.pipeline.passes, "run", lambda *_: pytest.fail("passes see all layers"))
     program = onnxplain.export(_captured(Stack(blocks()).eval()))
     assert _copies(program)
     (part,) = made
     weights = [each for each in part.graph_module.graph.nodes if each.op == "call_function" and "linear" in each.name]
     assert len(weights) == 2 * 4
+
+
+@pytest.mark.parametrize(("far", "copied"), [(11, True), (12, False)])
+def test_twelve_lengths_of_blocks_are_tried(far: int, copied: bool) -> None:
+    """Operators that come once more at the end are equal over distances that cover more of the graph than those between the layers."""
+
+    class Framed(Stack):
+        @override
+        def forward(self, x: torch.Tensor) -> Any:
+            functions = [torch.sin, torch.cos, torch.tanh, torch.exp, torch.relu, torch.sigmoid]
+            functions += [torch.erf, torch.abs, torch.square, torch.atan, torch.sinh, torch.neg]
+            for function in functions[:far]:
+                x = function(x)
+            x = super().forward(x)
+            for number in range(100):
+                x = x + number
+            for function in functions[far - 1 :: -1]:
+                x = function(x)
+            return x
+
+    program = onnxplain.export(_captured(Framed([nn.Sequential(nn.Softplus(), nn.ELU(), nn.SELU()) for _ in range(10)]).eval()))
+    assert _copies(program) is copied
 
 
 def test_new_weights_reach_the_copies() -> None:
