@@ -129,3 +129,19 @@ def test_inputs_of_transformers_are_those_of_the_main_input(monkeypatch: pytest.
     monkeypatch.setattr(AutoModel, "main_input_name", main, raising=False)
     given = load_of_library("hf", "NetConfig").kwargs or {}
     assert {name: tuple(value.shape) for name, value in given.items()} == {main: shape}
+
+
+@pytest.mark.usefixtures("transformers")
+@pytest.mark.parametrize(
+    ("options", "images"),
+    [({}, [(2, 1, 24, 24)]), ({"image_token_id": 5}, []), ({"image_token_index": 5}, [])],
+)
+def test_a_model_of_texts_and_images_gets_both_unless_a_token_stands_for_an_image(
+    options: dict[str, int], images: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in options.items():
+        monkeypatch.setattr(NetConfig, name, value, raising=False)
+    monkeypatch.setattr(NetConfig, "vision_config", types.SimpleNamespace(image_size=24, num_channels=1), raising=False)
+    given = load_of_library("hf", "NetConfig").kwargs or {}
+    assert given.keys() <= {"input_ids", "pixel_values"}
+    assert [tuple(value.shape) for name, value in given.items() if name == "pixel_values"] == images

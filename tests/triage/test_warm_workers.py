@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from fleets import events, triage, verdicts
+from fleets import events, results, triage, verdicts
 
 from onnxplain.triage import cores
 
@@ -19,6 +19,7 @@ LIBRARY = """\
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import threading
 import time
@@ -26,7 +27,7 @@ import time
 import numpy
 import torch
 
-NAMES = ["a", "b", "c_chdir", "d", "e_dtype", "f", "g_fails", "h", "i_crashes", "j", "k_child", "l", "m_thread", "n"]
+NAMES = ["a", "b", "c_chdir", "d", "e_dtype", "f", "g_fails", "h", "i_crashes", "j", "k_child", "l", "m_thread", "n", "o_ends"]
 
 
 class Net(torch.nn.Module):
@@ -56,6 +57,8 @@ def create_model(name, pretrained):
         subprocess.Popen(["sleep", "1000"])
     elif name.endswith("thread"):
         threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+    elif name.endswith("ends"):
+        os.kill(os.getpid(), signal.SIGTERM)  # here
     return net
 
 
@@ -97,9 +100,9 @@ def test_a_worker_that_a_model_has_damaged_is_replaced(tmp_path: pathlib.Path, m
     result = triage("timm:*", "--jobs", "1", "--control-flow", "report", "--no-try-fixes")
     assert result.exit_code == 1, result.output
     outcomes = {name.removeprefix("timm:"): outcome for name, outcome in verdicts(tmp_path / "triage")}
-    bad = {"g_fails": "failed", "i_crashes": "crashed"}
+    bad = {"g_fails": "failed", "i_crashes": "crashed", "o_ends": "crashed"}
     assert outcomes == {name: bad.get(name, "exported") for name in outcomes}
-    assert len(outcomes) == 14
+    assert len(outcomes) == 15
     made = [line.split() for line in (tmp_path / "made.txt").read_text(encoding="utf-8").splitlines()]
     workers = {name: worker for name, worker, *_ in made}
     names = sorted(outcomes)
@@ -113,6 +116,10 @@ def test_a_worker_that_a_model_has_damaged_is_replaced(tmp_path: pathlib.Path, m
     for name in names:
         log = json.loads((tmp_path / "triage" / "logs" / f"timm_{name}.sarif").read_text(encoding="utf-8"))
         assert log["runs"][0]["properties"]["onnxplain/subject"] == f"timm:{name}"
+    # What ends a model while it is built shows its line, also in a worker that has exported another.
+    (place,) = results(tmp_path / "triage" / "logs" / "timm_o_ends.sarif")[0]["locations"]
+    line = next(number for number, text in enumerate(LIBRARY.splitlines(), start=1) if text.endswith("# here"))
+    assert place["physicalLocation"]["region"]["startLine"] == line
 
 
 WARM = """\
