@@ -72,13 +72,15 @@ def test_paths_that_end_with_a_slash_are_folders(calls: list[Any]) -> None:
 def test_targets_import_what_lies_beside_them(folder: pathlib.Path, calls: list[Any]) -> None:
     for name in ("one", "two"):
         (folder / name).mkdir()
-        (folder / name / "sizes.py").write_text(f"NAME = {name!r}\n", encoding="utf-8")
+        (folder / name / "parts").mkdir()
+        (folder / name / "parts" / "names.py").write_text(f"NAME = {name!r}\n", encoding="utf-8")
+        (folder / name / "sizes.py").write_text("from parts.names import NAME\n", encoding="utf-8")
         code = f"{MODELS}\nimport sizes\nDouble.__name__ = Drop.__name__ = sizes.NAME\n"
         (folder / name / "net.py").write_text(code, encoding="utf-8")
     before, path = {*sys.modules}, [*sys.path]
     assert run("one/net.py:double", "two/net.py:double").exit_code == 0
     assert [str(kwargs["f"]) for _, kwargs in calls] == ["one.onnx", "two.onnx"]
-    assert not {"net", "sizes"} & ({*sys.modules} - before)
+    assert not {"net", "sizes", "parts", "parts.names"} & ({*sys.modules} - before)
     assert sys.path == path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import pathlib
 import threading
 from collections.abc import Callable, Sequence
@@ -71,6 +72,22 @@ def test_each_source_counts(sources: pathlib.Path, monkeypatch: pytest.MonkeyPat
         "== changed: shifts.py",
         "== changed: net.py",
     ]
+
+
+def test_a_module_that_changes_as_the_export_begins_counts(sources: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = 10**18
+    # NOTE: without it, a watch that misses the change would never end.
+    later = threading.Timer(10, lambda: (sources / "net.py").write_text(f"{NET}\n", encoding="utf-8"))
+
+    def change() -> None:
+        os.utime(sources / "parts" / "scales.py", ns=(began - 1, began - 1))
+        os.utime(sources / "shifts.py", ns=(began, began))
+        later.start()
+
+    monkeypatch.setattr("time.time_ns", lambda: began)
+    result, _ = watch([change], monkeypatch, later=False)
+    later.cancel()
+    assert [line for line in result.stdout.splitlines() if line.startswith("==")] == ["== changed: shifts.py"]
 
 
 BROKEN = """\
