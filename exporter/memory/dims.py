@@ -54,7 +54,7 @@ def product(shape: Sequence[Dim]) -> str:
     if len(read) < len(dims):
         return " * ".join(str(dim.value) for dim in dims)
     multiplied = functools.reduce(operator.mul, read, 1)
-    return "" if isinstance(multiplied, int) else _FACTOR.sub("", str(multiplied.simplify().value or ""), count=1)
+    return "" if isinstance(multiplied, int) else _FACTOR.sub("", str(multiplied.simplify().value or ""))
 
 
 def _expression(dim: ir.SymbolicDim) -> ir.SymbolicDim | None:

@@ -14,8 +14,8 @@ from onnxplain.rules import BroadcastCollapsed
 def found(inputs: str, body: str) -> list[str]:
     """The shapes that a review of a graph tells, whose dynamic dims are 256."""
     header = '<ir_version: 9, opset_import: ["" : 20]>'
-    constants = "<int64[1] last = {-1}, int64[2] two = {0, 2}, int64[3] spread = {256, 1, 1}>"
-    text = f"{header} g ({inputs}) => (float[k] out) {constants} {{ {body} }}"
+    known = "<float[256, 256, 256] taken, int64[1] last = {-1}, int64[2] two = {0, 2}, int64[3] spread = {256, 1, 1}>"
+    text = f"{header} g ({inputs}) => (float[k] out) {known} {{ {body} }}"
     model = ir.from_proto(onnx.parser.parse_model(text))
     context = logs.context()
     shapes = [[dim if isinstance(dim, int) else 256 for dim in value.shape or ()] for value in model.graph.inputs]
@@ -42,9 +42,17 @@ def test_shapes_follow_by_broadcasting(inputs: str, axes: str, expected: str) ->
     assert found(inputs, SUM.format(axes=axes)) == [expected]
 
 
-def test_shapes_follow_by_expanding() -> None:
-    body = "wide = Expand (x, spread) big = Sub (wide, y) positive = Abs (big) out = ReduceSum <keepdims = 0> (positive, last)"
-    assert found("float[256, 256] x, float[256, 1, 256] y", body) == ["[256, 256, 256]"]
+@pytest.mark.parametrize(
+    ("inputs", "repeated"),
+    [
+        ("float[256, 256] x, float[256, 1, 256] y", "wide = Expand (x, spread)"),
+        ("float[1, 256, 256] x, float[256, 1, 256] y, int64[256] places", "taken = Gather (x, places) wide = Neg (taken)"),
+    ],
+)
+def test_what_repeats_its_input_counts(inputs: str, repeated: str) -> None:
+    assert found(inputs, f"{repeated} big = Sub (wide, y) positive = Abs (big) out = ReduceSum <keepdims = 0> (positive, last)") == [
+        "[256, 256, 256]"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,8 @@ MODELS: dict[str, tuple[Any, tuple[torch.Tensor, ...], Any]] = {
     "a convolution behind what reads one": (lambda x: CONVOLUTION(x.permute(0, 3, 1, 2).exp()), (torch.randn(1, 6, 6, 16),), None),
     "images beside each other": (lambda x: CONVOLUTION(torch.cat([CONVOLUTION(x), CONVOLUTION(x + 1)], 2)), (IMAGES,), None),
     "channels of two images": (lambda x: torch.cat([CONVOLUTION(x), WIDER(x)], 1).exp(), (IMAGES,), None),
+    "an image of few channels": (nn.Conv2d(3, 16, 3), (torch.randn(1, 3, 6, 6),), None),
+    "a convolution of each channel": (nn.Conv2d(16, 16, 3, groups=16), (IMAGES,), None),
     "a gated activation": (lambda x: functional.silu(x.exp()), (X,), None),
 }
 
