@@ -73,6 +73,7 @@ def test_targets_import_what_lies_beside_them(folder: pathlib.Path, calls: list[
     for name in ("one", "two"):
         (folder / name).mkdir()
         (folder / name / "parts").mkdir()
+        (folder / name / "parts" / "__init__.py").touch()
         (folder / name / "parts" / "names.py").write_text(f"NAME = {name!r}\n", encoding="utf-8")
         (folder / name / "sizes.py").write_text("from parts.names import NAME\n", encoding="utf-8")
         code = f"{MODELS}\nimport sizes\nDouble.__name__ = Drop.__name__ = sizes.NAME\n"
