@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import re
+import runpy
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +52,35 @@ class Turned(Block):
         q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
         y = nn.functional.scaled_dot_product_attention(k, q, v, is_causal=True)
         return x + self.out(y) * self.scale
+
+
+class Late(Block):
+    """A layer, or only its end."""
+
+    def __init__(self, *, is_whole: bool = True) -> None:
+        super().__init__()
+        self.is_whole = is_whole
+
+    @override
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) if self.is_whole else x + self.out(x) * self.scale
+
+
+class Joined(Block):
+    """A layer that reads a list of values."""
+
+    order = 1
+
+    @override
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        both = torch.cat([x, super().forward(x)][:: self.order], -1)
+        return both[..., 2 : 2 + WIDTH]
+
+
+class Swapped(Joined):
+    """The same values in another order."""
+
+    order = -1
 
 
 class Convolution(nn.Module):
@@ -192,6 +223,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], bool]] = {
     "other operands": (lambda: Stack(replaced(3, Turned())), False),
     "another eps": (lambda: Stack(replaced(3, Block(eps=1e-3))), False),
     "another constant": (lambda: Stack(replaced(3, Block(scale=0.125))), False),
+    "another order in a list": (lambda: Stack([Swapped() if index == 3 else Joined() for index in range(LAYERS)]), False),
     "another dtype": (lambda: Stack(replaced(3, _cast(Block()))), False),
     "another weight's place": (lambda: Stack(tied()), False),
     "other numbers": (lambda: Stack([Constant(0.5 if index == 3 else 0.75) for index in range(LAYERS)]), False),
@@ -249,6 +281,28 @@ def test_copies_are_what_a_translation_makes(name: str, monkeypatch: pytest.Monk
             np.testing.assert_allclose(result.numpy(), want.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("layers", "copied"), [(lambda: [Turned(), *blocks()], LAYERS + 1 - 4), (lambda: [*blocks(), Turned()], LAYERS - 4)]
+)
+def test_what_the_first_block_reads_does_not_matter(layers: Callable[[], list[nn.Module]], copied: int) -> None:
+    """What the last one reads does: the layer at the end is in no block."""
+    program = onnxplain.export(_captured(Stack(layers()).eval()))
+    (told,) = (event.text for event in program.diagnostics.events if "were copied" in event.text)
+    assert re.findall(r"(\d+) times", told) == [str(copied)]
+
+
+def test_nodes_of_another_onnx_ir_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_known() -> object:
+        return runpy.run_path(str(copies.__file__))["_IS_KNOWN"]
+
+    assert is_known()
+    with monkeypatch.context() as patch:
+        patch.setattr(ir.Node, "__slots__", (*ir.Node.__slots__, "new"))
+        assert not is_known()
+    monkeypatch.delattr(ir.Value, "_add_usage")
+    assert not is_known()
+
+
 def test_a_copied_node_is_what_the_constructor_of_onnx_ir_makes(monkeypatch: pytest.MonkeyPatch) -> None:
     captured = _captured(Stack(blocks()).eval())
     assert copies._IS_KNOWN, "onnx_ir has changed: see what its constructor of a node does now"
@@ -291,7 +345,11 @@ def _with_body(program: onnxplain.ONNXProgram) -> object:
 
 @pytest.mark.parametrize(
     ("layers", "copied"),
-    [(blocks, True), (lambda: [Convolution() for _ in range(LAYERS)], True), (lambda: replaced(3, Renamed()), False)],
+    [
+        (blocks, True),
+        (lambda: [Convolution() for _ in range(LAYERS)], True),
+        (lambda: replaced(3, Renamed()), False),
+    ],
 )
 def test_a_copied_call_is_what_an_outlined_layer_is(
     layers: Callable[[], list[nn.Module]], copied: bool, monkeypatch: pytest.MonkeyPatch
@@ -350,16 +408,24 @@ def test_an_input_that_a_copied_layer_reads_is_used() -> None:
     np.testing.assert_allclose(program(*args)[0].numpy(), model(*args).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_passes_see_a_few_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+def shifted() -> list[nn.Module]:
+    """Layers whose equal blocks begin within the first layer, so that each has a part of two layers."""
+    return [Late(is_whole=False), *(Late() for _ in range(LAYERS))]
+
+
+@pytest.mark.parametrize(("layers", "options", "products"), [(blocks, {}, 2 * 4), (shifted, {"functions": "modules"}, 2 * 4 + 1)])
+def test_passes_see_a_few_layers(
+    layers: Callable[[], list[nn.Module]], options: dict[str, Any], products: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = []
     run = onnxplain.pipeline.passes.run_without
     monkeypatch.setattr(onnxplain.pipeline.passes, "run_without", lambda *given: made.append(run(*given)) or made[-1])
     monkeypatch.setattr(onnxplain.pipeline.passes, "run", lambda *_: pytest.fail("passes see all layers"))
-    program = onnxplain.export(_captured(Stack(blocks()).eval()))
+    program = onnxplain.export(_captured(Stack(layers()).eval()), **options)
     assert _copies(program)
     (part,) = made
     weights = [each for each in part.graph_module.graph.nodes if each.op == "call_function" and "linear" in each.name]
-    assert len(weights) == 2 * 4
+    assert len(weights) == products
 
 
 @pytest.mark.parametrize(("far", "copied"), [(11, True), (12, False)])
