@@ -20,16 +20,20 @@ def imports_beside(folder: pathlib.Path, files: set[str] | None = None) -> Itera
     finally:
         sys.path[:] = path
         for name in {*sys.modules} - before:
-            file = getattr(sys.modules[name], "__file__", None)
+            module = sys.modules[name]
+            file = getattr(module, "__file__", None)
             if files is not None and isinstance(file, str):
                 files.add(file)
-            if _lies_in(folder, name, file):
+            # NOTE: a package without an `__init__.py` has no file. It may have several folders.
+            folders = getattr(getattr(module, "__spec__", None), "submodule_search_locations", None) or ()
+            places = [file] if isinstance(file, str) else [*folders]
+            if places and all(_lies_in(folder, name, place) for place in places):
                 del sys.modules[name]
 
 
-def _lies_in(folder: pathlib.Path, module: str, file: str | None) -> bool:
+def _lies_in(folder: pathlib.Path, module: str, place: str) -> bool:
     """Whether a module was found in the folder itself. Packages that are installed below the folder, such as in `.venv`, were not."""
-    if file is None or not pathlib.Path(file).is_relative_to(folder):
+    if not pathlib.Path(place).is_relative_to(folder):
         return False
-    inside = pathlib.Path(file).relative_to(folder).parts
-    return len(inside) == 1 or inside[0] == module.partition(".")[0]
+    inside = pathlib.Path(place).relative_to(folder).parts
+    return len(inside) == 1 or inside[:1] == (module.partition(".")[0],)

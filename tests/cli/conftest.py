@@ -25,7 +25,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     (tmp_path / "models.py").write_text(MODELS, encoding="utf-8")
     yield tmp_path
     for name in {*sys.modules} - before:
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+        if any(str(tmp_path) in str(getattr(sys.modules[name], place, "")) for place in ("__file__", "__path__")):
             del sys.modules[name]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import linecache
 import os
 import pathlib
@@ -210,6 +211,20 @@ def test_an_insertion_needs_the_line_that_the_log_saw(text: str, applied: bool) 
     write(text)
     assert change().exit_code == (not applied)
     assert path.read_text(encoding="utf-8") == (text.replace("two", "# A\ntwo") if applied else text)
+
+
+def test_a_place_behind_one_that_is_out_of_reach_must_not_have_changed() -> None:
+    path = write(SOURCE)
+    told([fix(edit(1, 1, 4, "A"))], arguments=["--diff"], at=Location(str(path.absolute()), Region(3, 1, 3, 6)))
+    log = pathlib.Path("a.sarif")
+    document = json.loads(log.read_text(encoding="utf-8"))
+    locations = document["runs"][0]["results"][0]["locations"]
+    (place,) = (each["physicalLocation"] for each in locations)
+    locations.insert(0, {"physicalLocation": {**place, "artifactLocation": {"uri": "https://example.com/a.py"}}})
+    log.write_text(json.dumps(document), encoding="utf-8")
+    write(SOURCE.replace("three", "trois"))
+    assert change().exit_code == 1
+    assert path.read_text(encoding="utf-8").startswith("one")
 
 
 @pytest.mark.parametrize(

@@ -73,11 +73,12 @@ def test_targets_import_what_lies_beside_them(folder: pathlib.Path, calls: list[
     for name in ("one", "two"):
         (folder / name).mkdir()
         (folder / name / "parts").mkdir()
-        (folder / name / "parts" / "__init__.py").touch()
         (folder / name / "parts" / "names.py").write_text(f"NAME = {name!r}\n", encoding="utf-8")
         (folder / name / "sizes.py").write_text("from parts.names import NAME\n", encoding="utf-8")
         code = f"{MODELS}\nimport sizes\nDouble.__name__ = Drop.__name__ = sizes.NAME\n"
         (folder / name / "net.py").write_text(code, encoding="utf-8")
+    # The other package has no such file.
+    (folder / "two" / "parts" / "__init__.py").touch()
     before, path = {*sys.modules}, [*sys.path]
     assert run("one/net.py:double", "two/net.py:double").exit_code == 0
     assert [str(kwargs["f"]) for _, kwargs in calls] == ["one.onnx", "two.onnx"]
@@ -85,13 +86,34 @@ def test_targets_import_what_lies_beside_them(folder: pathlib.Path, calls: list[
     assert sys.path == path
 
 
+def test_a_module_of_the_current_folder_comes_before_others(
+    folder: pathlib.Path, calls: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "other").mkdir()
+    (folder / "other" / "net.py").write_text("raise LookupError\n", encoding="utf-8")
+    (folder / "net.py").write_text(MODELS, encoding="utf-8")
+    monkeypatch.syspath_prepend(folder / "other")
+    assert run("net:double").exit_code == 0
+    assert len(calls) == 1
+
+
 def test_installed_packages_stay(folder: pathlib.Path, calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A virtual environment may lie in the folder of the target."""
     package = folder / ".venv" / "lib" / "installed_for_test"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("", encoding="utf-8")
+    # A package without that file has folders in several places, and may be the folder of the target.
+    (package.parent / "spread_for_test").mkdir()
+    (folder / "spread_for_test").mkdir()
+    (folder / "around_for_test").mkdir()
     monkeypatch.syspath_prepend(package.parent)
-    (folder / "net.py").write_text(f"{MODELS}\nimport installed_for_test\n", encoding="utf-8")
-    assert run("net.py:double").exit_code == 0
-    assert "installed_for_test" in sys.modules
+    monkeypatch.syspath_prepend(folder)
+    names = ("installed_for_test", "spread_for_test", "around_for_test")
+    (folder / "around_for_test" / "net.py").write_text(f"{MODELS}\nimport {', '.join(names)}\n", encoding="utf-8")
+    made = "import sys, types\nsys.modules['made_for_test'] = types.ModuleType('made_for_test')\n"
+    (folder / "net.py").write_text(f"{MODELS}\nimport {', '.join(names[:2])}\n{made}", encoding="utf-8")
+    for place, kept in (("", names[:2]), ("around_for_test/", names)):
+        assert run(f"{place}net.py:double").exit_code == 0
+        assert {*kept} <= sys.modules.keys()
+    assert sys.modules.pop("made_for_test")
     assert calls
