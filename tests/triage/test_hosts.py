@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -43,3 +44,4 @@ def test_a_host_that_does_not_end_is_killed(tmp_path: pathlib.Path, monkeypatch:
     assert isinstance(running, Generator)
     running.close()
     assert not (tmp_path / "late.txt").exists()
+    assert multiprocessing.active_children() == []

@@ -6,7 +6,7 @@ import importlib.machinery
 import pathlib
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -145,3 +145,15 @@ def test_a_model_of_texts_and_images_gets_both_unless_a_token_stands_for_an_imag
     given = load_of_library("hf", "NetConfig").kwargs or {}
     assert given.keys() <= {"input_ids", "pixel_values"}
     assert [tuple(value.shape) for name, value in given.items() if name == "pixel_values"] == images
+
+
+def test_a_model_of_timm_without_a_size_gets_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Net(torch.nn.Identity):
+        default_cfg: Mapping[str, Any] = {}
+
+    stub: Any = types.ModuleType("timm")
+    stub.__spec__ = importlib.machinery.ModuleSpec("timm", None)
+    stub.create_model = lambda *_, **__: Net()
+    stub.list_models, stub.model_entrypoint = lambda: ["net"], lambda _: Net
+    monkeypatch.setitem(sys.modules, "timm", stub)
+    assert [tuple(each.shape) for each in load_of_library("timm", "net").args] == [(1, 3, 224, 224)]

@@ -155,6 +155,12 @@ def test_names_of_models_and_files_differ() -> None:
     assert len({each.name for each in made}) == len({each.file.casefold() for each in made}) == 3
 
 
+def test_a_name_tells_one_folder_of_a_path_from_elsewhere(here: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(here / "nets" / ".hidden")
+    made = models(targets([f"{here}/nets/b.py:net", "../../nets/b.py:build"], names_in), lambda _: Options(), dynamic=False)
+    assert [each.name for each in made] == ["nets.b:net", "nets.b:build"]
+
+
 def test_the_smallest_of_a_family_is_told_by_its_name() -> None:
     assert libraries.smallest(["net101", "net50", "net18d"]) == "net18d"
     assert libraries.smallest(["vit_base_patch16", "vit_tiny_patch16", "vit_small_patch8", "test_vit"]) == "vit_tiny_patch16"
