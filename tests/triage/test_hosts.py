@@ -35,6 +35,7 @@ def test_a_host_that_does_not_end_is_killed(tmp_path: pathlib.Path, monkeypatch:
     monkeypatch.setattr(local, "_PATIENCE", 0.1)
     models = [Model(name, name, "", "nets.py", name, {}, False, Options()) for name in ("fails", "stops")]
     files = [[tmp_path / f"{model.file}.{end}" for end in ("sarif", "txt", "json", "repro.py")] for model in models]
+    others = {*multiprocessing.active_children()}
     running = run_here(
         [Job(model, Files(*paths)) for model, paths in zip(models, files, strict=True)], Limits(100.0, None), Workers(1, load, "")
     )
@@ -44,4 +45,4 @@ def test_a_host_that_does_not_end_is_killed(tmp_path: pathlib.Path, monkeypatch:
     assert isinstance(running, Generator)
     running.close()
     assert not (tmp_path / "late.txt").exists()
-    assert multiprocessing.active_children() == []
+    assert {*multiprocessing.active_children()} <= others
