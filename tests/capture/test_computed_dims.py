@@ -23,6 +23,11 @@ class Shorter(torch.nn.Module):
         return x[1:] + y
 
 
+class Halves(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x[: x.shape[0] // 2] + y
+
+
 class Beside(torch.nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.cat([x, x]) + y, z
@@ -52,6 +57,11 @@ def told(model: torch.nn.Module, sizes: tuple[int, ...], dims: tuple[Any, ...]) 
 )
 def test_other_formulas_are_told(model: torch.nn.Module, sizes: tuple[int, ...], dims: tuple[Any, ...], expected: dict[str, str]) -> None:
     assert told(model, sizes, dims) == expected
+
+
+@pytest.mark.parametrize("formula", [2 * D, D + 3])
+def test_a_formula_of_an_open_dim_is_told_of_both(formula: Any) -> None:
+    assert {*told(Halves(), (12, 6), (Dim.DYNAMIC, formula))} == {f"x.shape[0], {formula.__name__}"}
 
 
 def test_the_formula_of_the_model_is_the_fix() -> None:

@@ -33,8 +33,12 @@ def findings(request: Request, guards: Guards, program: torch.export.ExportedPro
         unknown = sizes[dim].free_symbols - stated.keys()
         if len(unknown) == len(sizes[dim].free_symbols) == 1:
             (symbol,) = unknown
-            stated[symbol] = sympy.solve(sizes[dim] - formulas[dim], symbol)[0]
+            slope, offset = _line(sizes[dim], symbol)
+            if slope:
+                stated[symbol] = (formulas[dim] - offset) / slope
     for dim in (dim for dim in formulas if dim.kind is Kind.DERIVED):
+        if not sizes[dim].free_symbols <= stated.keys():
+            continue
         size = sympy.expand(sizes[dim].xreplace(stated))
         relation = sympy.Eq(size, formulas[dim], evaluate=False)
         if is_identity(relation):
@@ -50,12 +54,18 @@ def _formula(dim: InputDim) -> sympy.Expr:
     return sympy.Symbol(dim.name) if root is None else dim_entries.from_root(dim.given)(sympy.Symbol(root.__name__))
 
 
+def _line(size: sympy.Expr, symbol: sympy.Basic) -> tuple[sympy.Expr, sympy.Expr]:
+    """The factor of `symbol` in `size`, and what is added; zeros if `size` is no linear function of it."""
+    slope, offset = size.coeff(symbol, 1), size.coeff(symbol, 0)
+    return (slope, offset) if size == slope * symbol + offset else (sympy.Integer(0), sympy.Integer(0))
+
+
 def _fixes(request: Request, dim: InputDim, size: sympy.Expr) -> tuple[Fix, ...]:
     """The fix that states `size`, if a `Dim` can say it."""
     root = dim_entries.root(dim.given)
     assert root is not None
-    slope, offset = size.coeff(sympy.Symbol(root.__name__), 1), size.coeff(sympy.Symbol(root.__name__), 0)
-    if not (size == slope * sympy.Symbol(root.__name__) + offset and slope.is_Integer and slope > 0 and offset.is_Integer):
+    slope, offset = _line(size, sympy.Symbol(root.__name__))
+    if not (slope.is_Integer and slope > 0 and offset.is_Integer):
         return ()
     stated = root if slope == 1 else int(slope) * root
     stated = stated + int(offset) if offset else stated
