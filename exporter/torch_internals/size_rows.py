@@ -42,12 +42,12 @@ class Row:
     """
 
     def __init__(self, parts: Sequence[_Part]) -> None:
-        self._parts = parts
+        self.parts = parts
 
     @property
     def count(self) -> Any:
         """How many they are."""
-        return functools.reduce(operator.add, (part.count for part in self._parts))
+        return functools.reduce(operator.add, (part.count for part in self.parts))
 
     def __len__(self) -> int:
         raise TypeError("a row of sizes has no plain length")
@@ -59,7 +59,7 @@ class Row:
         return self._sliced(index) if isinstance(index, slice) else self._at(index)
 
     def _at(self, position: Any) -> Any:
-        behind = _behind(self._parts, position) if position >= 0 else _behind(_backwards(self._parts), -1 - position)
+        behind = _behind(self.parts, position) if position >= 0 else _behind(_backwards(self.parts), -1 - position)
         found = next((part for part in behind if part.count > 0), None)
         if found is None:
             raise IndexError("list index out of range")
@@ -68,10 +68,10 @@ class Row:
     def _sliced(self, index: slice) -> Any:
         start, stop, step = index.start or 0, index.stop, 1 if index.step is None else index.step
         if (index.start, stop, step) == (None, None, -1):
-            return _row(_backwards(self._parts))
+            return _row(_backwards(self.parts))
         if type(step) is not int or step < 1 or start < 0:
             raise TypeError("a row of sizes has no such slice")
-        parts = self._parts
+        parts = self.parts
         if stop is not None:
             parts = _until(parts, stop) if stop >= 0 else _backwards(_behind(_backwards(parts), -stop))
         left = [part for part in _behind(parts, start) if type(part.count) is not int or part.count]
@@ -80,10 +80,10 @@ class Row:
         return _row([_Part(part.first, part.step * step, _whole(part.count, step)) for part in left])
 
     def __add__(self, other: object) -> Any:
-        return _row([*self._parts, *_parts_of(other)])
+        return _row([*self.parts, *_parts_of(other)])
 
     def __radd__(self, other: object) -> Any:
-        return _row([*_parts_of(other), *self._parts])
+        return _row([*_parts_of(other), *self.parts])
 
 
 def ranging(*bounds: Any) -> Any:
@@ -113,7 +113,7 @@ def _row(parts: Sequence[_Part]) -> Any:
 
 def _parts_of(items: object) -> Sequence[_Part]:
     if isinstance(items, Row):
-        return items._parts
+        return items.parts
     if type(items) is not list:
         raise TypeError(f'can only concatenate list (not "{type(items).__name__}") to list')
     return [_Part(each, 1, 1) for each in items]

@@ -143,7 +143,7 @@ def test_a_module_with_another_int_is_captured_strictly(load: Load) -> None:
 
 
 @pytest.mark.parametrize("strategies", [("non-strict", "strict"), ("strict",)], ids="-".join)
-@pytest.mark.parametrize("body", ["{8: 1.0, 16: 2.0}.get(int(max(x.shape[0], 3)), 3.0)", "len(range(max(x.shape[0], 3)))"])
+@pytest.mark.parametrize("body", ["{8: 1.0, 16: 2.0}.get(int(max(x.shape[0], 3)), 3.0)", "len([*range(max(x.shape[0], 3))])"])
 @pytest.mark.falls_back
 def test_a_number_that_decides_is_told_once(strategies: Any, body: str, load: Load, marked: Callable[[str], list[int]]) -> None:
     model = load(SOURCE.format(f"x * {body}  # here")).Net().eval()

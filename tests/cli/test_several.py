@@ -90,10 +90,10 @@ def test_a_module_of_the_current_folder_comes_before_others(
     folder: pathlib.Path, calls: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "other").mkdir()
-    (folder / "other" / "net.py").write_text("raise LookupError\n", encoding="utf-8")
-    (folder / "net.py").write_text(MODELS, encoding="utf-8")
+    (folder / "other" / "net_of_folder.py").write_text("raise LookupError\n", encoding="utf-8")
+    (folder / "net_of_folder.py").write_text(MODELS, encoding="utf-8")
     monkeypatch.syspath_prepend(folder / "other")
-    assert run("net:double").exit_code == 0
+    assert run("net_of_folder:double").exit_code == 0
     assert len(calls) == 1
 
 
