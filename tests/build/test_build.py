@@ -556,7 +556,8 @@ def test_a_translation_of_ours_that_fails_is_a_finding_at_the_call() -> None:
 
     with pytest.raises(ExportFailed) as failed:
         onnxplain.export(model, (torch.ones(1, 1, 7), torch.ones(1, 1, 3)), dynamic_shapes=(None, {2: torch.export.Dim.DYNAMIC}))
-    (finding,) = failed.value.findings
+    # NOTE: torch 2.11 limits the kernel as well.
+    (finding,) = (each for each in failed.value.findings if each.rule.id != "OXP1011")
     assert (finding.rule.id, *facts(finding, "operator")) == ("OXP3004", "aten::conv1d.padding")
     assert finding.location is not None
     assert (finding.location.file, finding.location.line) == (__file__, model.__code__.co_firstlineno + 1)
