@@ -55,7 +55,7 @@ def _formula(dim: InputDim) -> sympy.Expr:
 
 
 def _line(size: sympy.Expr, symbol: sympy.Basic) -> tuple[sympy.Expr, sympy.Expr]:
-    """The factor of `symbol` in `size`, and what is added; zeros if `size` is no linear function of it."""
+    """The factor of `symbol` in `size`, and what is added; both 0 where `size` is no linear function of `symbol`."""
     slope, offset = size.coeff(symbol, 1), size.coeff(symbol, 0)
     return (slope, offset) if size == slope * symbol + offset else (sympy.Integer(0), sympy.Integer(0))
 
