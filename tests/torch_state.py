@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
+from torch.utils import _python_dispatch
 
 from onnxplain.torch_internals import config, fake_kernels, loop_gradients, recurrent_shapes
 from onnxplain.torch_internals.symbols import Symbol
@@ -36,6 +37,10 @@ def state() -> State:
         ("thread",): threading.Thread.start,
         ("job",): ThreadPoolExecutor.submit,
         ("depth",): sys.getrecursionlimit(),
+        ("gradients",): (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
+        ("function modes",): torch.overrides._get_current_function_mode_stack(),
+        ("dispatch modes",): [*_python_dispatch._get_current_dispatch_mode_stack(), torch._ops._len_torch_dispatch_stack_pre_dispatch()],
+        ("dispatch keys",): [str(read()) for read in (torch._C._dispatch_tls_local_include_set, torch._C._dispatch_tls_local_exclude_set)],
     }
 
 

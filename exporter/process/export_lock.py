@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 
 from onnxplain.diagnostics import Forked, OnnxExporterError
-from onnxplain.torch_internals import threads, tracing
+from onnxplain.torch_internals import leftover_modes, threads, tracing
 from onnxplain.torch_internals.put_back import put_back_all
 
 
@@ -68,6 +68,7 @@ def exporting() -> Iterator[None]:
                 tracing.hidden_from_other_threads(),
                 tracing.wrappers_as_before(),
                 tracing.generated_code_as_before(),
+                leftover_modes.thread_as_before(),
             ):
                 yield
         except Forked as forked:

@@ -8,6 +8,7 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
+from .put_back import put_back
 from .symbols import Symbol
 
 SIZE_ONE = Symbol(
@@ -59,5 +60,8 @@ def _switched(option: Symbol, value: bool) -> Iterator[None]:
         return
     module, _, name = option.path.partition(":")
     config: Any = importlib.import_module(module)
-    with config.patch(**{name: value}):
+    before = getattr(config, name)
+    # NOTE: torch's own `config.patch` forgets the former value before it puts it back.
+    with put_back(lambda: setattr(config, name, before)):
+        setattr(config, name, value)
         yield

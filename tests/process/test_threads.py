@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import inspect
 import logging
 import os
 import pathlib
@@ -20,6 +22,8 @@ import numpy as np
 import pytest
 import torch
 import torch_state
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 
 import onnxplain
 from onnxplain.torch_internals.patching import Slot, wrapped
@@ -344,6 +348,68 @@ def test_an_interrupt_while_a_tracer_undoes_its_changes(monkeypatch: pytest.Monk
                 onnxplain.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),), strategies=("non-strict",))
         assert reverted or kind == "_PatchedFnDel"
     check(Recurrent(2))
+
+
+@pytest.mark.usefixtures("torch_stays")
+@pytest.mark.parametrize(
+    ("owner", "caller"),
+    [
+        (contextlib.ExitStack, "proxy_tensor.py"),
+        (torch.overrides.TorchFunctionMode, ""),
+        (FakeTensorMode, ""),
+        (ProxyTorchDispatchMode, "contextlib.py"),
+        (torch.no_grad, ""),
+        (torch.inference_mode, ""),
+    ],
+)
+def test_an_interrupt_while_a_mode_of_torch_ends(owner: type[Any], caller: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, model, interrupted = owner.__exit__, torch.nn.Linear(2, 2), list[bool]()
+
+    def end(self: object, *raised: object) -> object:
+        if interrupted or not inspect.stack()[1].filename.endswith(caller):
+            return usual(self, *raised)
+        interrupted.append(True)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patches:
+        patches.setattr(owner, "__exit__", end)
+        with pytest.raises(KeyboardInterrupt):
+            onnxplain.export(model, (torch.ones(1, 2),), strategies=("non-strict",))
+    check(Recurrent(2))
+
+
+@pytest.mark.usefixtures("torch_stays")
+def test_an_interrupt_while_an_option_of_torch_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = type(importlib.import_module("torch._dynamo.config"))
+    usual, interrupted = options.__setattr__, list[object]()
+
+    def put(self: object, name: str, value: object) -> None:
+        if name == "run_gc_after_compile" and value and not interrupted:
+            interrupted.append(value)
+            raise KeyboardInterrupt
+        usual(self, name, value)
+
+    with monkeypatch.context() as patches:
+        patches.setattr(options, "__setattr__", put)
+        with pytest.raises(KeyboardInterrupt):
+            onnxplain.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    assert interrupted
+    check(Recurrent(2))
+
+
+def test_a_model_may_set_the_default_device() -> None:
+    class Setting(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            torch.set_default_device("cpu")
+            return x + 1
+
+    before = len(torch.overrides._get_current_function_mode_stack())
+    try:
+        onnxplain.export(Setting(), (torch.ones(2),), strategies=("non-strict",))
+        assert len(torch.overrides._get_current_function_mode_stack()) == before + 1
+    finally:
+        torch.set_default_device(None)
+    assert len(torch.overrides._get_current_function_mode_stack()) == before
 
 
 INTERRUPTED = """
