@@ -24,7 +24,15 @@ from onnxplain.diagnostics import DiagnosticContext, Log, Rule, sarif
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 
-_LONG = ("test_readers.py", "test_symbols.py", "test_fake.py", "test_recipes.py", "test_samples.py")
+_LONG = (
+    "test_readers.py",
+    "test_symbols.py",
+    "test_fake.py",
+    "test_recipes.py",
+    "test_samples.py",
+    "test_triage.py",
+    "test_warm_workers.py",
+)
 """Files of tests that come first: a process that has nothing else left to do would wait for them."""
 
 _numbers = itertools.count()

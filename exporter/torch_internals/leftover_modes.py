@@ -13,6 +13,7 @@ import torch
 
 from onnxplain.diagnostics import chain, interruption
 
+from .operator_kernels import DISPATCH_KEYS
 from .put_back import PutBack, put_back
 from .python_frames import variables
 from .symbols import Symbol
@@ -40,7 +41,6 @@ _KEYS = [
     for kind in ("include", "exclude")
 ]
 """What reads the dispatch keys that are always asked, or never, and what sets one of them."""
-_KEY = Symbol("torch._C:DispatchKey", without=_WITHOUT)
 _DISPATCHER_OFF = Symbol("torch._C:_DisablePythonDispatcher", without=_WITHOUT)
 _held = contextlib.ExitStack()
 """What keeps torch's dispatcher in Python off. It has a state besides its key, which only such an object changes, while it is entered."""
@@ -62,6 +62,7 @@ def thread_as_before() -> Iterator[None]:
         try:
             yield
         except BaseException as error:
+            # NOTE: what interrupts is no `Exception`.
             interrupted = interruption(error) is not None
             if interrupted:
                 # NOTE: what is still entered, such as a `with torch.inference_mode()`, would undo its change whenever Python deletes it.
@@ -103,16 +104,16 @@ def _early_ones() -> Iterator[PutBack]:
 
 def _keys() -> Iterator[PutBack]:
     for symbols in _KEYS:
-        if _all_present([*symbols, _KEY]):
+        if _all_present([*symbols, DISPATCH_KEYS]):
             read, write = (symbol.value for symbol in symbols)
             yield functools.partial(_put_back_keys, read, write, read())
 
 
 def _put_back_keys(read: Callable[[], Any], write: Callable[[Any, bool], None], before: Any) -> None:
-    if _DISPATCHER_OFF.is_present and not before.has(_KEY.value.PythonDispatcher):
+    if _DISPATCHER_OFF.is_present and not before.has(DISPATCH_KEYS.value.PythonDispatcher):
         _held.enter_context(_DISPATCHER_OFF.value())
     now = read()
-    for key in _KEY.value.__members__.values():
+    for key in DISPATCH_KEYS.value.__members__.values():
         if now.has(key) != before.has(key):
             write(key, before.has(key))
 

@@ -7,11 +7,11 @@ from typing import Any
 from .patching import Slot
 from .symbols import Attribute, Symbol
 
-_KEYS = Symbol("torch._C:DispatchKey", without="recurrent layers fix their length, and an export may refuse loops over weights")
+DISPATCH_KEYS = Symbol("torch._C:DispatchKey", without="recurrent layers fix their length, and an export may refuse loops over weights")
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py: the kernels of an operator, and a cache that keeps resolved kernels.
-_KERNELS = Attribute("torch._ops:OperatorBase.py_kernels", without=_KEYS.without, otherwise={})
-_RESOLVED = Attribute("torch._ops:OperatorBase._dispatch_cache", without=_KEYS.without)
+_KERNELS = Attribute("torch._ops:OperatorBase.py_kernels", without=DISPATCH_KEYS.without, otherwise={})
+_RESOLVED = Attribute("torch._ops:OperatorBase._dispatch_cache", without=DISPATCH_KEYS.without)
 
 
 class KernelSlot(Slot):
@@ -35,5 +35,5 @@ def slots(operators: list[Any], *keys: str) -> list[KernelSlot]:
     """The kernels that `operators` have for dispatch keys of these names, if the installed torch has them."""
     if not _RESOLVED.is_present:
         return []
-    known = [key for name in keys if (key := getattr(_KEYS.value, name, None)) is not None]
+    known = [key for name in keys if (key := getattr(DISPATCH_KEYS.value, name, None)) is not None]
     return [KernelSlot(operator, key) for operator in operators for key in known if key in _KERNELS.of(operator)]

@@ -20,12 +20,6 @@ import torch
 
 ROOT = pathlib.Path(importlib.util.find_spec("onnxplain").submodule_search_locations[0])  # type: ignore[union-attr, index]
 TREES = {path.stem: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "torch_internals").glob("*.py"))}
-ELSEWHERE = {
-    str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(ROOT.rglob("*.py"))
-    if path.parent.name != "torch_internals"
-}
-
 # NOTE: what torch.export itself is built on: no export works without these, so onnxplain does not look them up first. The sources say so.
 NEEDED = {
     "torch._subclasses.fake_tensor",
@@ -154,10 +148,12 @@ def test_every_private_name_is_a_symbol_or_needed() -> None:
 
 def test_no_other_file_has_private_names() -> None:
     """Neither torch's, nor attributes without an underscore that only torch documents for itself, such as `SymInt.node`."""
-    assert [name for _, _, name in imported(ELSEWHERE)] == []
-    assert list(dotted(ELSEWHERE)) == []
+    paths = [path for path in sorted(ROOT.rglob("*.py")) if path.parent.name != "torch_internals"]
+    elsewhere = {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    assert [name for _, _, name in imported(elsewhere)] == []
+    assert list(dotted(elsewhere)) == []
     behind = {path.rpartition(".")[2] for path in ATTRIBUTES} - {"node"}
-    found = [(file, node) for file, tree in ELSEWHERE.items() for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    found = [(file, node) for file, tree in elsewhere.items() for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     assert [f"{file}:{node.lineno}" for file, node in found if node.attr in behind and isinstance(node.value, ast.Attribute)] == []
 
 
