@@ -30,6 +30,7 @@ NODES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], bool, str]]
     "flatten": (lambda x: x.flatten(1), (BATCH,), True, "Flatten"),
     "flatten in front": (lambda x: x.flatten(0, 1), (BATCH,), True, "Flatten"),
     "flatten nothing": (lambda x: x.flatten(1, 1).abs(), (BATCH,), True, "Abs"),
+    "nearest of twice the size": (lambda x: functional.interpolate(x, scale_factor=2.0), (IMAGE,), True, "Resize"),
     "nearest to a size": (lambda x: functional.interpolate(x, size=(11, 9)), (IMAGE,), False, "Resize"),
     "places of the same sizes": (
         lambda x, i, j: x[i, j],
@@ -96,6 +97,13 @@ def test_nodes(function: Callable[..., Any], args: tuple[torch.Tensor, ...], dyn
     program = onnxplain.export(function, args, dynamic_shapes=True if dynamic else None)
     assert " ".join(node.op_type for node in program.model.graph) == nodes
     check(function, program, args)
+
+
+def test_a_view_with_one_dynamic_size_has_a_constant_shape() -> None:
+    program = onnxplain.export(lambda x: x.view(x.shape[0], 1), (torch.randn(5),), dynamic_shapes=True, optimize=False)
+    shape = program.model.graph.node(-1).inputs[1]
+    assert shape is not None
+    assert shape.const_value is not None
 
 
 def older(x: torch.Tensor) -> list[torch.Tensor]:

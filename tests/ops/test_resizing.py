@@ -29,6 +29,12 @@ def test_the_nearest_of_fixed_sizes(before: int, after: int) -> None:
     assert program(*inputs)[0].equal(Resized()(*inputs))
 
 
+def test_the_nearest_of_sizes_of_which_a_resize_takes_one() -> None:
+    x = torch.randn(1, 1, 2, 4)
+    program = onnxplain.export(Resized(size=(82, 8)), (x,))
+    assert program(x)[0].equal(Resized(size=(82, 8))(x))
+
+
 def test_the_nearest_of_dynamic_sizes() -> None:
     inputs = torch.randn(1, 1, 5, 3), torch.randn(1, 1, 4, 7)
     axes = {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}

@@ -167,6 +167,7 @@ CASES: dict[str, Case] = {
         IMAGE,
     ),
     "unfold-static": static(lambda x: [functional.unfold(x, 2), functional.unfold(x[0], 3, padding=1, stride=2)], IMAGE),
+    "unfold-of-a-fixed-height": dynamic(lambda x: functional.unfold(x.mean(2, keepdim=True).expand(-1, -1, 5, -1), 2), IMAGE),
     "conv3d-no-bias": dynamic(layer(nn.Conv3d(2, 3, 2, bias=False)), (randn(2, 2, 4, 5, 3),)),
     "conv3d-same": static(layer(nn.Conv3d(2, 3, 3, padding="same")), (randn(1, 2, 4, 5, 3),)),
     "conv-transpose1d": dynamic(layer(nn.ConvTranspose1d(8, 4, 3, stride=2, padding=1, output_padding=1)), X),
