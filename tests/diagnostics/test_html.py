@@ -41,6 +41,7 @@ from onnxplain.diagnostics import (
     sarif,
     to_html,
 )
+from onnxplain.diagnostics import html as pages
 from onnxplain.rules import DataDependentBranch, TrainingMode, UnsupportedOperator
 
 BREAKOUT = "</script><script>document.title='broken'</script><!-- <img src=x onerror=\"document.title='broken'\"> ' \" & \u2028 \u202e"
@@ -116,6 +117,12 @@ def clean(model: str) -> Log:
 
 def causes(page: str) -> list[tuple[str, str, int, int]]:
     return [(each["rule"], each["where"], each["blocked"], each["touched"]) for each in content(page)["clusters"]]
+
+
+def test_the_folders_of_a_page_are_made(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "out" / "of ci" / "page.html"
+    pages.write([context().log()], path)
+    assert path.read_text(encoding="ascii") == to_html([context().log()])
 
 
 def test_what_reports_are_pages() -> None:

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import measured_memory
+import onnx_ir as ir
 import pytest
 import torch
 from torch import nn
@@ -248,3 +249,28 @@ def test_the_peak_is_near_the_measured_one(name: str, tmp_path: pathlib.Path) ->
     names = [value.name or "" for value in program.model.graph.inputs]
     peak = measured_memory.peak_of(tmp_path / "model.onnx", {name: arg.numpy() for name, arg in zip(names, args, strict=True)})
     assert estimate(program.model, {}).peak == pytest.approx(peak, rel=0.15 if name in ROUGHLY else 0.1)
+
+
+def test_images_stay_in_blocks_through_a_pooling() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 32, 3), nn.MaxPool2d(2), nn.Conv2d(32, 32, 3))
+    found = estimate_of(model, torch.randn(1, 3, 34, 34))
+    # The first convolution, then with the pooled image beside it.
+    assert [step.live for step in found.steps[:2]] == [4 * 32 * 32 * 32, 4 * 32 * (32 * 32 + 16 * 16)]
+
+
+def parsed(nodes: str) -> ir.Model:
+    """A model without the shapes of its values. Its weights are `one` and `row`, (1, 1024) each."""
+    weights = "float[1, 1024] row = {" + ", ".join(["1"] * 1024) + "}, int64[1] one = {1}"
+    return ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 18]> g (float[n, 1024] x) => (float[n, 1024] z) <{weights}> {{{nodes}}}')
+
+
+def test_a_shape_that_the_model_computes_is_known() -> None:
+    model = parsed("e = Exp(x) s = Shape(e) t = Mul(s, one) y = Expand(row, t) z = Neg(y)")
+    found = estimate(model, {"n": 64})
+    assert found.unknown == ()
+    assert found.peak >= 2 * 64 * 1024 * 4
+
+
+def test_what_depends_on_weights_alone_is_computed_before_the_run() -> None:
+    found = estimate(parsed("w = Exp(row) z = Add(x, w)"), {"n": 64})
+    assert [step.origin.operator for step in found.steps] == ["Add"]
