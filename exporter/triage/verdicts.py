@@ -112,7 +112,8 @@ def conclude(job: Job, ended: Ended, limits: Limits, command_line: str) -> Verdi
         _write_ended(job, ended, limits, command_line)
     with opened_sarif(job.files.log) as document:
         run = document["runs"][0]
-        findings = tuple(_finding(run, result) for result in present_results(run) if not result.get("suppressions") or _blocks(result))
+        # NOTE: a finding that ends an export is an error, which no comment suppresses.
+        findings = tuple(_finding(run, result) for result in present_results(run) if not result.get("suppressions"))
         succeeded = run["invocations"][0]["executionSuccessful"] is True
     rules = {each.rule for each in findings if each.fails}
     outcome: Outcome = "exported" if succeeded else "not loaded" if TargetNotLoaded.id in rules else "failed"
@@ -231,7 +232,7 @@ def _finding(run: Mapping[str, Any], result: Mapping[str, Any]) -> LoggedFinding
         rule=string(result["ruleId"]),
         title=string(descriptor.get("name", "")),
         level=level,
-        fails=_blocks(result) or level == "error",
+        fails=level == "error",
         fingerprint=string(result["partialFingerprints"][_NAME]).partition(":")[0],
         message=message,
         cause=shared_cause(values, _line(result), message),
@@ -245,10 +246,6 @@ def _message(descriptor: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     if template is None:
         return string(result["message"]["text"])
     return _NUMBER.sub(lambda found: string(values[int(found[1])]) if int(found[1]) < len(values) else found[0], string(template))
-
-
-def _blocks(result: Mapping[str, Any]) -> bool:
-    return result["properties"].get("blocking") is True
 
 
 def _line(result: Mapping[str, Any]) -> str:

@@ -65,6 +65,7 @@ def test_shells_complete_commands_options_and_rules(shell: str) -> None:
     assert "--verify" in completed("onnxplain export", "--ver")
     assert "OXP1001" in completed("onnxplain explain", "OXP100")
     assert "DataDependentBranch" in completed("onnxplain explain", "DataDep")
+    assert "DataDependentBranch" not in completed("onnxplain explain", "OXP3")
     assert "OXP1,OXP3001" in completed("onnxplain export --ignore", "OXP1,OXP3")
     assert "OXP1001=" in completed("onnxplain export --level", "OXP1001")
     assert "OXP1001=note" in completed("onnxplain export --level", "OXP1001=n")
