@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
+import onnxscript
 import pytest
 import torch
 from marks import skip_if_old_runtime
@@ -469,3 +470,20 @@ def test_a_dropped_name_of_a_dim_is_told_once() -> None:
     program = onnxplain.export(Square(blocks()).eval(), (torch.randn(4, 4, WIDTH),), dynamic_shapes=shapes)
     assert _copies(program)
     assert [each.count for each in program.diagnostics.findings if each.rule.id == "OXP4001"] == [1]
+
+
+def test_what_a_translation_of_the_user_does_is_done_for_each_layer() -> None:
+    calls: list[Any] = []
+
+    def translation(x: Any) -> Any:
+        calls.append(x)
+        return onnxscript.opset18.Mul(x, np.float32(len(calls)))
+
+    model = nn.Sequential(*(nn.Sequential(Block(), nn.Sigmoid()) for _ in range(LAYERS)))
+    x = torch.randn(2, 3, WIDTH)
+    program = onnxplain.export(model, (x,), custom_translation_table={torch.ops.aten.sigmoid.default: translation})
+    expected = x
+    for number, (block, _) in enumerate(model, 1):
+        expected = block(expected) * number
+    assert len(calls) == LAYERS
+    torch.testing.assert_close(program(x)[0], expected.detach(), rtol=1e-4, atol=1e-2)

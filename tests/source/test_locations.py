@@ -741,3 +741,21 @@ def test_an_exception_that_the_user_raises_within_onnxplain(load: Load, marked: 
     assert place_of(within["fail"]) is None
     assert place_of(lambda: within["call"](within["fail"])) is None
     assert place_of(module.raising) is None
+
+
+def test_the_files_of_a_model_are_its_own_and_those_that_the_program_imported(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("model_of_three", "helper_of_three"):
+        (tmp_path / f"{name}.py").write_text("import torch\n\nclass Net(torch.nn.Linear):\n    def forward(self, x):\n        return x\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    model, helper = map(importlib.import_module, ("model_of_three", "helper_of_three"))
+    namespace = types.ModuleType("namespace_of_three")
+    monkeypatch.setitem(sys.modules, "namespace_of_three", namespace)
+    try:
+        found = locations.source_files(torch.nn.Sequential(model.Net(2, 2)))
+    finally:
+        for each in (model, helper):
+            del sys.modules[each.__name__]
+    assert {model.__file__, helper.__file__, torch.nn.Sequential.forward.__code__.co_filename} <= found
+    assert not any(each is None or each.endswith("pathlib.py") for each in found)

@@ -175,6 +175,22 @@ def test_what_refuses(tmp_path: pathlib.Path, source: str, refuses: bool) -> Non
     assert syntax.refuses(at_text(tmp_path, source, "a > b")) is refuses
 
 
+@pytest.mark.parametrize(
+    ("source", "is_plain"),
+    [
+        ("assert a > b", True),
+        ("assert c and a > b, 'text'", True),
+        ("assert a > b > c", False),
+        ("assert not a > b", False),
+        ("assert a > b or c", False),
+        ("assert a > b, f'{c}'", False),
+        ("if a > b:\n    raise ValueError", False),
+    ],
+)
+def test_what_is_a_plain_assert(tmp_path: pathlib.Path, source: str, is_plain: bool) -> None:
+    assert syntax.is_plain_assert(at_text(tmp_path, source, "a > b")) is is_plain
+
+
 def test_the_expression_at_a_place(file: str) -> None:
     def at(region: Region) -> str:
         return syntax.expression_at(Location(file, region))
