@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+import traceback
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
@@ -61,6 +63,17 @@ def test_who_prints_is_heard(context: DiagnosticContext, capsys: pytest.CaptureF
     sys.stdout.write(", behind")
     assert capsys.readouterr().out == "model, another, behind"
     assert heard == [test_who_prints_is_heard.__code__.co_firstlineno + 3]
+
+
+def test_who_warns_is_heard(context: DiagnosticContext, recwarn: pytest.WarningsRecorder) -> None:
+    heard: list[types.FrameType] = []
+    with kept(context, user_speaks), user_heard(heard.append):
+        warnings.simplefilter("always")
+        WARN("torch", UserWarning)
+        warnings.warn("model", UserWarning, stacklevel=1)
+    assert [str(each.message) for each in recwarn] == ["model"]
+    (frame,) = heard
+    assert test_who_warns_is_heard.__code__ in [each.f_code for each, _ in traceback.walk_stack(frame)]
 
 
 def test_a_stream_that_outlives_the_export_filters_nothing(context: DiagnosticContext, capsys: pytest.CaptureFixture[str]) -> None:
