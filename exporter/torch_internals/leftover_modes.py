@@ -50,7 +50,8 @@ _held = contextlib.ExitStack()
 def thread_as_before() -> Iterator[None]:
     """Leaves this thread with the modes, the gradient mode and the dispatch keys that it had, if the block is interrupted."""
     interrupted = True
-    undoings = [*_stacks(), *_early_ones(), functools.partial(torch.set_grad_enabled, torch.is_grad_enabled()), *_keys()]
+    gradients = functools.partial(torch.set_grad_enabled, torch.is_grad_enabled())
+    undoings: list[Callable[[], object]] = [*_stacks(), *_early_ones(), gradients, *_dispatcher(), *_keys()]
 
     def undo() -> None:
         # NOTE: a model that sets a default device puts a mode on for good.
@@ -102,6 +103,12 @@ def _early_ones() -> Iterator[PutBack]:
         yield back
 
 
+def _dispatcher() -> Iterator[PutBack]:
+    includes, _ = _KEYS[0]
+    if _all_present([_DISPATCHER_OFF, includes, DISPATCH_KEYS]) and not includes.value().has(DISPATCH_KEYS.value.PythonDispatcher):
+        yield lambda: _held.enter_context(_DISPATCHER_OFF.value())
+
+
 def _keys() -> Iterator[PutBack]:
     for symbols in _KEYS:
         if _all_present([*symbols, DISPATCH_KEYS]):
@@ -110,8 +117,6 @@ def _keys() -> Iterator[PutBack]:
 
 
 def _put_back_keys(read: Callable[[], Any], write: Callable[[Any, bool], None], before: Any) -> None:
-    if _DISPATCHER_OFF.is_present and not before.has(DISPATCH_KEYS.value.PythonDispatcher):
-        _held.enter_context(_DISPATCHER_OFF.value())
     now = read()
     for key in DISPATCH_KEYS.value.__members__.values():
         if now.has(key) != before.has(key):
