@@ -60,6 +60,7 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "approximate gelu": torch.nn.GELU("tanh"),
     "prelu": lambda x: functional.prelu(x, torch.tensor([0.3], dtype=torch.float64)),
     "acosh": lambda x: torch.acosh(x.abs() + 1),
+    "of large numbers": lambda x: torch.stack([torch.acosh(x.abs() * 1e12 + 1), torch.asinh(x * 1e12)]),
     "inside": lambda x: torch.stack([each(x.clamp(-1, 1)) for each in (torch.asin, torch.acos, torch.atanh)]),
     "angles": lambda x: torch.atan2(x[:, None], x),
     "determinants": lambda x: torch.linalg.det(x[: x.shape[0] // 9 * 9].reshape(-1, 3, 3)),

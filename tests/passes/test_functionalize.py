@@ -620,7 +620,14 @@ def test_writes_to_windows_that_hold_each_element_once() -> None:
         y = x + 1
         y[:, :4].unfold(1, 2, 2).mul_(torch.tensor([2.0, 3.0]))
         repeated = x[:1].expand(3, 5)
-        return y, torch.select_scatter(repeated, x[0], 0, 1), torch.slice_scatter(x.T, x.T[:2], 0, 1, 3), x.unfold(1, 2, 1)
+        one = x[:, :4].unfold(1, 4, 2)
+        return (
+            y,
+            torch.slice_scatter(one, one[..., 1:] * 2, 2, 0, 3),
+            torch.select_scatter(repeated, x[0], 0, 1),
+            torch.slice_scatter(x.T, x.T[:2], 0, 1, 3),
+            x.unfold(1, 2, 1),
+        )
 
     x = torch.randn(3, 5)
     torch.testing.assert_close(list(onnxplain.export(forward, (x,))(x)), list(forward(x)))

@@ -90,7 +90,14 @@ def compared(function: Callable[[torch.Tensor], Any], x: torch.Tensor, is_comple
 @pytest.mark.parametrize("size", [0, 1])
 def test_of_the_smallest_matrices(size: int) -> None:
     def model(x: torch.Tensor) -> list[torch.Tensor]:
-        return [linalg.inv(x), linalg.det(x), *linalg.qr(x), linalg.cholesky(x * x + torch.eye(size)), *linalg.lu_factor(x)]
+        return [
+            linalg.inv(x),
+            linalg.det(x),
+            *linalg.qr(x),
+            linalg.cholesky(x * x + torch.eye(size)),
+            *linalg.lu_factor(x),
+            *torch.geqrf(x),
+        ]
 
     x = torch.ones(2, size, size)
     check(model, onnxplain.export(model, (x,)), (x,))

@@ -238,9 +238,10 @@ CASES: dict[str, Case] = {
         lambda a, b: (torch.einsum("...ik,...j->ij", a, b), torch.einsum("...ik, ...k -> ...i", a, b)), (randn(1, 2, 3), randn(3))
     ),
     "addbmm-complex": static(
-        lambda a, b: torch.view_as_real(
-            torch.addbmm(torch.complex(a[0], b[0]), torch.complex(a, b), torch.complex(b, a), beta=2j, alpha=0.5)
-        ),
+        lambda a, b: [
+            torch.view_as_real(torch.addbmm(torch.complex(a[0], first), torch.complex(a, b), torch.complex(b, a), beta=beta, alpha=0.5))
+            for first, beta in ((b[0], 2j), (b[0] * math.nan, 0))
+        ],
         (randn(3, 4, 4), randn(3, 4, 4)),
     ),
     "lstsq-complex": static(
