@@ -482,6 +482,7 @@ SEVERAL: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "max of three": lambda x: torch.ones(max(x.shape[0], x.shape[1], 2)),
     "min of three": lambda x: torch.ones(min(5, x.shape[1], x.shape[0])),
     "min of four": lambda x: torch.ones(min(x.shape[0] * 2, 6, 9, x.shape[1])),
+    "max of a padding and a number": lambda x: torch.ones(max((x.shape[0] + 7) // 8 * 8 - x.shape[0], 3)),
     "numbers": lambda x: torch.ones(max(3, 4, 2)) * x.sum(),
     "floats": lambda x: x * max(1.5, 2.5, 0.5),
 }
