@@ -1,4 +1,4 @@
-"""Sizes for which a model has a way of its own, such as multiples that need no padding: the way for all others may be right for them."""
+"""Sizes for which a model has separate code, such as multiples that need no padding: the code for all others may be right for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .observe.size_limits import holds
 _MORE = 2, 3, 1, 4, 6, 8, 12, 16, 32
 """By how much an example may be larger that is no multiple: 1 comes later, since torch treats a part of size 1 in another way."""
 _FAR = 512
-"""How far from the example's size others are sought for which a model has a way of its own."""
+"""How far from the example's size others are sought for which a model has separate code."""
 _FEW = 16
 """How many such sizes may be in a row: `size // 8` is the same for eight of them."""
 _MOST = 16

@@ -26,7 +26,7 @@ class Finding:
         blocking: False if the export can go on with a program.
         negligible: True if it need not be reported when the export goes on with a program.
         own_cause: False if another capture than the one that failed made it, so that the exception is not its cause.
-        certain: Sizes of dims for which a rewritten copy must do the same, because the model has a way of its own for them.
+        certain: Sizes of dims for which a rewritten copy must do the same, because the model has separate code for them.
     """
 
     rule: Rule

@@ -333,7 +333,7 @@ class Search:
         if (other := exceptional_sizes.without_multiples(self.request, made.guards)) is not None:
             if not self.runs.budget.has(self.seconds):
                 return None
-            self._context.event("The model has a way of its own for multiples, such as the example; another capture takes another example.")
+            self._context.event("The model has separate code for multiples, such as the example; another capture takes another example.")
             again = self.attempt(made.strategy, other)
             if (narrowed := narrowing.narrowed(other, again.error, again.guards)) is not None:
                 again = self.attempt(made.strategy, narrowed)

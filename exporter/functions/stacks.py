@@ -34,7 +34,7 @@ def stacks(graph: ir.Graph, classes: Collection[str] | None, weights: Collection
             before = tuple(call for call in calls if call.path and (classes is None or call.class_name in classes))
         name = node.meta.get(locations.FUNCTION)
         inner = (ModuleCall(f"call {origin.name}", origin.name, name),) if name is not None and isinstance(origin, torch.fx.Node) else ()
-        # NOTE: an Identity only gives an output of the model a name of its own.
+        # NOTE: an Identity only gives an output of the model its own name.
         is_name = node.op_type == "Identity" and node.domain == "" and node.outputs[0].is_graph_output()
         made[node] = () if is_name else (*before, *inner)
     return _with_shared_sizes_outside(made, weights)

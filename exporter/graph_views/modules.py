@@ -87,7 +87,7 @@ def of_model(name: str, model: ir.Model, *, by_module: bool, found: Sequence[str
     Args:
         name: The name of the model.
         model: The model. Calls of functions are boxes. Other operators are in the boxes of the modules that their metadata name.
-        by_module: False shows each operator in a box of its own.
+        by_module: False shows each operator in its own box.
         found: The paths of the modules with findings, a path for each finding.
     """
     walk = _Walk(model)

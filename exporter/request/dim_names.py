@@ -51,7 +51,7 @@ class DimNames:
             if root is not None and (symbol := _symbol_of_root(dim, expression)):
                 self._symbols.setdefault(symbol, _symbol(root.__name__))
             elif root is not None and expression.is_Symbol:
-                # NOTE: torch gives a dim such as `n - 1` a symbol of its own.
+                # NOTE: torch gives a dim such as `n - 1` its own symbol.
                 self._symbols.setdefault(expression, dim_entries.from_root(dim.given)(_symbol(root.__name__)))
         told = ((dim, self.text(expression)) for dim, expression in sizes if dim.kind in (Kind.NAMED, Kind.DIM))
         # NOTE: capture reports that two Dim objects are one.

@@ -234,7 +234,7 @@ class Differing:
             f"The operator {taken}gives {result}; its ONNX nodes: {', '.join(fault.onnx) or 'none'}.",
             f"Its inputs {already} {row.before:.3g}. From the same inputs, PyTorch computes a result that differs by {row.own:.3g}.",
             *([f"{more} more calls of the operator are wrong."] if more else []),
-            *([] if "::" in fault.operator else ["It runs graphs of its own, one of whose operators may be to blame."]),
+            *([] if "::" in fault.operator else ["It runs its own graphs, one of whose operators may be to blame."]),
         ]
 
     def _outcomes(self, outputs: Sequence[int]) -> list[str]:

@@ -38,7 +38,7 @@ class Steps:
         outputs: The outputs of the exported model in this run; None for one that no node computes.
         rows: The comparison of each node that the exported model has a value for, in the order of the graph.
         wrong: The nodes, in the order of the graph, that the exported model computes otherwise than PyTorch.
-        faults: The nodes that are wrong for a reason of their own.
+        faults: The nodes that are wrong, and not because of their inputs.
         decided: The nodes whose values differ because of rounding or of the order of equal elements.
         chosen: Those of them that the order of equal elements decided.
         overflowed: The nodes whose result in float16 is infinite in PyTorch, although what they take is finite.

@@ -59,7 +59,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """An operator that the exported model computes otherwise than PyTorch, for a reason of its own.
+    """An operator that the exported model computes otherwise than PyTorch, and not because of its inputs.
 
     Attributes:
         row: The comparison of its first call.

@@ -70,7 +70,7 @@ def _is_advanced(item: object) -> bool:
 def _plain(tensor: Tensor, indices: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]] | None:
     """A view of the dims that have no number, and the other indices; None for kinds of indices that are not known.
 
-    One truth picks all or nothing, in a dim of size 1 of its own.
+    One truth picks all or nothing, in a new dim of size 1.
     """
     spans = [_span(item) for item in indices]
     if None in spans or sum(isinstance(item, EllipsisType) for item in indices) > 1:

@@ -1,4 +1,4 @@
-"""Exports many models, each in a process of its own, and tells which causes block the most of them."""
+"""Exports many models, each in its own process, and tells which causes block the most of them."""
 
 from .clusters import size
 from .folder import expanded

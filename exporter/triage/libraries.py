@@ -143,7 +143,7 @@ def _check_installed(library: str) -> None:
 def _all_names(library: str) -> Mapping[str, str]:
     """All names in a library, with their families.
 
-    The library is imported in a process of its own, which then ends: this one needs little memory, and never torch.
+    The library is imported in a separate process, which then ends: this one needs little memory, and never torch.
     """
     module = LIBRARIES[library]
     _check_installed(library)
@@ -236,7 +236,7 @@ def _transformers(name: str, arguments: dict[str, Any]) -> Built:
     config_class = getattr(importlib.import_module("transformers"), name)
     *smaller, largest = _settings(config_class().to_dict())
     for settings in smaller:
-        # NOTE: classes of configs and of models have checks of their own.
+        # NOTE: classes of configs and of models have their own checks.
         with contextlib.suppress(Exception):
             return _of_config(config_class(**{**settings, **arguments}))
     return _of_config(config_class(**{**largest, **arguments}))
@@ -266,7 +266,7 @@ def _settings(defaults: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _small(defaults: Mapping[str, Any]) -> dict[str, int]:
     """Settings for a small model with such a config."""
-    # NOTE: where each stage has a size of its own, the sizes must fit each other, and such models are small.
+    # NOTE: where each stage has its own size, the sizes must fit each other, and such models are small.
     if isinstance(defaults.get("depths"), list):
         return {}
     small = {key: value for key, value in _SMALL.items() if isinstance(defaults.get(key), int)}

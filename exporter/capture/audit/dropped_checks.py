@@ -81,7 +81,7 @@ def _holds_always(relation: sympy.Basic) -> bool:
 
 
 class _Slices:
-    """The sizes of slices for which torch makes symbols of their own, as for `w[:n]` where `w` has 4 rows.
+    """The sizes of slices for which torch makes separate symbols, as for `w[:n]` where `w` has 4 rows.
 
     Args:
         nodes: The operators of the graph.

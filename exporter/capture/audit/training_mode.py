@@ -46,7 +46,7 @@ def is_active(node: torch.fx.Node) -> bool:
         return False
     values = _arguments(node)
     if values.get("use_input_stats"):
-        # NOTE: without statistics of its own, an instance norm does the same in both modes.
+        # NOTE: without running statistics, an instance norm does the same in both modes.
         return values["running_mean"] is not None
     flags = [values[name] for name in _FLAGS if name in values]
     probabilities = [values[name] for name in _PROBABILITIES if name in values]

@@ -52,7 +52,7 @@ def gives_up(dim: InputDim, suggested: Any, guards: Guards) -> bool:
 
 
 def refined(error: Exception, request: Request) -> dict[InputDim, Any]:
-    """The specs that torch's solver suggests for dims instead of the user's."""
+    """The specs that torch's solver suggests for dims in place of those that the user gave."""
     # NOTE: torch's function stops at a hint such as Dim.DYNAMIC, and the solver suggests nothing for hints.
     shapes = request.shapes.replaced(dict.fromkeys(set(request.shapes.dims).difference(_ranges(request))))
     # NOTE: torch's solver may stop at anything; then there is no suggestion.

@@ -335,7 +335,7 @@ def _is_helper(cls: type) -> bool:
 
 
 def _slots(cls: type) -> dict[str, types.MemberDescriptorType]:
-    """The attributes for which objects of `cls` have a place of their own, beside `__dict__`."""
+    """The attributes for which objects of `cls` have their own place, beside `__dict__`."""
     spaces = [vars(base) for base in reversed(cls.__mro__) if "__slots__" in vars(base)]
     return {name: value for space in spaces for name, value in space.items() if isinstance(value, types.MemberDescriptorType)}
 

@@ -331,7 +331,7 @@ class Guards:
             if not size_limits.may_fail(relation) or not relation.free_symbols - sizes:
                 continue
             # NOTE: beside an input's size, a number from data is an index or a part of a shape, unless it equals the size. The model's
-            # operator refuses a wrong one, too, unless a `try` of the user's catches that.
+            # operator also refuses a wrong one, unless a `try` in the user's code catches that.
             equals = isinstance(relation, sympy.Eq) and any(side.is_Symbol and side not in sizes for side in relation.args)
             alone = equals or not relation.free_symbols & sizes
             made = (guard.stack for guard in self.made if guard.relation == relation and guard.stack)

@@ -111,7 +111,7 @@ def _until(scope: Scope, statements: Sequence[ast.stmt]) -> list[ast.AST]:
 def is_changed_later(scope: Scope, region: Region, names: Collection[str]) -> bool:
     """Whether a tensor of `names`, or one that it may share data with, changes in place after the statement at `region`.
 
-    A rewritten statement gives tensors of these names data of their own.
+    A rewritten statement gives tensors of these names their own data.
     """
     loops = [each for each in ast.walk(scope.function) if isinstance(each, ast.For | ast.While)]
     around = [each for each in loops if scope.region(each) != region and syntax.covers(scope.region(each), region)]

@@ -52,6 +52,7 @@ def compared(x: torch.Tensor, mask: torch.Tensor) -> list[Any]:
     return [
         *(a > b, a >= b, a < b, a <= b, a == b, a != b, torch.sym_not(a > b), torch.sym_ite(a > b, a, b), torch.sym_ite(a == b, a + 1, b)),
         *(a > b * 0.5, a == b / 2, a != b * 1.5, a * 1.5 <= b, a >= 4, a < 4),
+        *((a > b) & (a < 4), (a > b) | (a < 4)),
     ]
 
 
