@@ -80,7 +80,7 @@ def contradiction(shapes: DynamicShapes) -> Contradiction | None:
     seen: dict[str, InputDim] = {}
     for dim in shapes.dynamic:
         if dim.kind in (Kind.DIM, Kind.DERIVED):
-            promised = f"{dim.name} from {dim.given.min} to {dim.given.max}"
+            promised = _range(dim)
             if ranges.setdefault(dim.name, promised) != promised:
                 return Contradiction(ranges[dim.name], promised, dim)
             if not dim.given.min <= dim.size <= dim.given.max:
@@ -89,6 +89,11 @@ def contradiction(shapes: DynamicShapes) -> Contradiction | None:
         if first.size != dim.size:
             return Contradiction(f"{first.place} == {dim.place}, because both are '{dim.name}'", f"{first.size} and {dim.size}", dim, first)
     return _contradicted_formula(shapes)
+
+
+def _range(dim: InputDim) -> str:
+    given = dim.given
+    return f"{dim.name} from {given.min} to {given.max}" if given.max < sys.maxsize - 1 else f"{dim.name} >= {given.min}"
 
 
 def _contradicted_formula(shapes: DynamicShapes) -> Contradiction | None:
