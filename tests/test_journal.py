@@ -389,7 +389,8 @@ def fork():
         pid = ctypes.CDLL(None).fork() if HOW == "libc" else os.fork()
         if pid == 0:
             act()
-        CHILD.write_text(str(pid))
+        else:
+            CHILD.write_text(str(pid))
 
 
 def act():
