@@ -188,11 +188,11 @@ class CaptureFailed(Rule, id="OXP1009", level=Level.ERROR, history=[Added("0.1.0
 
 
 class FakeKernelMissing(Rule, id="OXP1027", level=Level.ERROR, history=[Added("0.1.0")]):
-    """A custom operator has no fake kernel, so capture does not know the shape of its result.
+    """An operator has no fake kernel, so capture does not know the shape of its result.
 
     What happened:
-        Capture runs the model on tensors without data. For that, a custom operator needs a fake kernel: a function that returns an
-        empty tensor with the right shape and dtype. This operator has none.
+        Capture runs the model on tensors without data. For that, an operator needs a fake kernel: a function that returns an empty
+        tensor with the right shape and dtype. This operator has none. It is a custom operator, or one of the few of PyTorch without.
 
     Why it matters:
         Nothing after the operator has a known shape, so capture ends there.
@@ -250,7 +250,7 @@ class FakeKernelMissing(Rule, id="OXP1027", level=Level.ERROR, history=[Added("0
 
     operator: str
 
-    message = "The custom operator '{operator}' has no fake kernel."
+    message = "The operator '{operator}' has no fake kernel."
 
 
 class DeviceMismatch(Rule, id="OXP1032", level=Level.ERROR, history=[Added("0.1.0")]):

@@ -54,6 +54,14 @@ def test_a_tensor_that_is_passed_twice_is_two_inputs() -> None:
     torch.testing.assert_close(program(torch.ones(3), torch.full((3,), 5.0))[0], torch.full((3,), -9.0))
 
 
+def test_many_results_of_one_operator_are_no_loop(load: Callable[..., ModuleType]) -> None:
+    module = load("""
+        def parts(x):
+            return x.exp().unbind()
+    """)
+    assert onnxplain.export(module.parts, (torch.ones(120, 2),)).diagnostics.findings == ()
+
+
 def test_a_healthy_model_draws_nothing() -> None:
     class Net(torch.nn.Module):
         def __init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import operator
 from collections.abc import Iterator
 
 import torch
@@ -21,7 +22,8 @@ def findings(finished: Finished) -> Iterator[Finding]:
     """A finding for each of the user's lines that made one operator very often within one module."""
     made: collections.defaultdict[tuple[object, ...], list[torch.fx.Node]] = collections.defaultdict(list)
     for node in finished.nodes:
-        if node.op == "call_function" and node.meta.get("stack_trace"):
+        # NOTE: `x.unbind()` gives many results at once, without a loop.
+        if node.op == "call_function" and node.target is not operator.getitem and node.meta.get("stack_trace"):
             # NOTE: equal text means equal frames, and is cheaper to compare.
             made[node.target, node.meta["stack_trace"], str(node.meta.get("nn_module_stack"))].append(node)
     lines: set[object] = set()
