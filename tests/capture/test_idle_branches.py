@@ -117,6 +117,11 @@ OTHERS = {
         if w % 2 == 1:
             x = x[..., :16]
         return x""",
+    "a cut of a list": """
+        parts = [x, x + 1]
+        if w % 4 != 0:
+            parts = parts[:1]
+        return torch.stack(parts).sum(0)""",
     "a start behind 0": """
         missing = -w % 4
         if missing > 0:

@@ -52,8 +52,8 @@ def ones(request: Request, guards: Guards, program: torch.export.ExportedProgram
         if expression.is_Symbol and related:
             yield Finding(SpecializedDynamicDim(dim=related[0].name, value=1), locations.at_node(node), fixes=(fix,))
             continue
-        size = guards.symbols.text(expression, {dim: dim.name for dim in related})
-        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(dim.name for dim in related)), constraint=f"{size} != 1")
+        constraint = _not_one(guards, expression, {dim: dim.name for dim in related}, guards.symbols.sizes(dims))
+        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(dim.name for dim in related)), constraint=constraint)
         yield Finding(rule, locations.at_node(node), fixes=(fix,))
 
 
@@ -113,6 +113,9 @@ def branches(
         if stated and all(syntax.refuses(guard.stack[-1]) for _, guard in taken):
             # NOTE: eager mode refuses the other sizes as well.
             constraint, rewrite, stated = interval, dataclasses.replace(stated[0], confidence=Confidence.SAFE), []
+        elif " and " not in interval and not all(any(side.is_Symbol for side in guard.relation.args) for _, guard in taken):
+            # NOTE: a computed size, as in `(n - 5) // 4 >= 1`, is harder to read.
+            constraint = interval or constraint
         rule = ConstraintViolated(dim=", ".join(dict.fromkeys(known[dim] for dim in dims)), constraint=constraint)
         found.append(Finding(rule, at, fixes=(*guesses, rewrite, *stated), blocking=False))
     return found
@@ -201,21 +204,32 @@ def _squeezed(
     told = set()
     for node, call in replays.calls(program) if own else ():
         for symbol in sorted(call.symbols() & own, key=str) if call.squeezes and _is_predicted(node, call, sizes) else ():
-            ones: set[sympy.Basic] = set()
+            ones: dict[sympy.Basic, Mapping[sympy.Basic, int]] = {}
             for tried in _together(guards, symbol, call.symbols(), list(known)):
-                others_of_one = call.ones(tried) - ones
+                others_of_one = call.ones(tried) - ones.keys()
                 new = {each for each in others_of_one if not each.is_Symbol and not asked & {sympy.Eq(each, 1), sympy.Ne(each, 1)}}
                 if new and call.differs(node.meta.get("val"), tried):
-                    ones |= new
+                    ones |= dict.fromkeys(new, tried)
             if not ones:
                 continue
             related = guards.symbols.places(ones, list(known))
             dims = dict.fromkeys(name for dim, name in known.items() if dim in related)
-            constraint = " and ".join(sorted(f"{guards.symbols.text(each, known)} != 1" for each in ones))
+            constraint = " and ".join(sorted(_not_one(guards, each, known, tried) for each, tried in ones.items()))
             rule = ConstraintViolated(dim=", ".join(dims), constraint=constraint)
             if (node, rule) not in told:
                 told.add((node, rule))
                 yield Finding(rule, locations.at_node(node), fixes=(Fix(_COMPUTED, Confidence.CHANGES_BEHAVIOUR),), blocking=False)
+
+
+def _not_one(guards: Guards, size: sympy.Basic, names: Mapping[InputDim, str], sizes: Mapping[sympy.Basic, int]) -> str:
+    """That a computed `size` is not 1, as it is for `sizes`: about the dim alone if there is one size, or a range from 1, to exclude."""
+    if len(size.free_symbols) == 1:
+        (symbol,) = size.free_symbols
+        ends = size_limits.around(sympy.Eq(size, 1), symbol, sizes[symbol], 1, sys.maxsize) if symbol in sizes else None
+        if ends is not None and (ends[0] == ends[1] or ends[0] == 1):
+            name = guards.symbols.text(symbol, names)
+            return f"{name} != {ends[0]}" if ends[0] == ends[1] else f"{name} > {ends[1]}"
+    return guards.symbols.text(sympy.Ne(size, 1, evaluate=False), names)
 
 
 def taken_for_one(
@@ -242,7 +256,7 @@ def taken_for_one(
             told |= ones
             related = guards.symbols.places(ones, list(known))
             dims = dict.fromkeys(name for dim, name in known.items() if dim in related)
-            constraint = " and ".join(sorted(f"{guards.symbols.text(each, known)} == 1" for each in ones))
+            constraint = " and ".join(sorted(guards.symbols.text(sympy.Eq(each, 1, evaluate=False), known) for each in ones))
             fix = Fix(_LARGER, Confidence.CHANGES_BEHAVIOUR)
             rule = ConstraintViolated(dim=", ".join(dims), constraint=constraint)
             yield Finding(rule, locations.at_node(node), fixes=(fix,), blocking=False)

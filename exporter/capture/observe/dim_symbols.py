@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -113,11 +113,18 @@ def _root(expression: sympy.Basic, value: int) -> tuple[sympy.Basic, int] | None
     return (symbols[0], (value - offset) // (next_ - offset)) if next_ > offset else None
 
 
-def _solved(equation: sympy.Eq) -> sympy.Basic:
-    """`equation`, such as `-(n % 2) - 1 == -1`, without the number that is added and without the sign: `n % 2 == 0`."""
-    number, rest = equation.lhs.as_coeff_Add()
-    sign = -1 if rest.could_extract_minus_sign() else 1
-    return sympy.Eq(sign * rest, sign * (equation.rhs - number), evaluate=False)
+def _solved(relation: sympy.Rel) -> tuple[sympy.Basic, str, sympy.Basic]:
+    """The sides of `relation`, such as `-(n % 2) - 1 == -1`, and its operator, with the number alone and without signs: `n % 2 == 0`."""
+    if relation.lhs.is_Integer:
+        relation = relation.reversed
+    if not relation.rhs.is_Integer:
+        return relation.lhs, relation.rel_op, relation.rhs
+    number, rest = relation.lhs.as_coeff_Add()
+    if not number.is_Integer:
+        return relation.lhs, relation.rel_op, relation.rhs
+    if rest.could_extract_minus_sign():
+        return -rest, relation.reversed.rel_op, number - relation.rhs
+    return rest, relation.rel_op, relation.rhs - number
 
 
 def as_text(relation: sympy.Basic) -> str:
@@ -125,10 +132,17 @@ def as_text(relation: sympy.Basic) -> str:
     if isinstance(relation, sympy.Le) and isinstance(relation.lhs, remainders()) and relation.rhs == 0:
         # NOTE: torch asks `size % 2 > 0` as well.
         return f"{as_text(relation.lhs)} == 0"
-    if isinstance(relation, sympy.Eq) and relation.rhs.is_Integer:
-        relation = _solved(relation)
     if isinstance(relation, sympy.Rel):
-        return f"{as_text(relation.lhs)} {relation.rel_op} {as_text(relation.rhs)}"
+        left, operator, right = _solved(relation)
+        return f"{as_text(left)} {operator} {as_text(right)}"
     text = as_python(relation) if is_pythons(relation) else str(relation)
     # NOTE: torch writes a floor division as `((size//2))`.
-    return re.sub(r"\(\(([^()]*)\)\)", r"(\1)", text)
+    return _without_parentheses(text) if "//" in text else text
+
+
+def _without_parentheses(text: str) -> str:
+    """A Python expression without the parentheses that it does not need; `text` itself if it is none."""
+    try:
+        return ast.unparse(ast.parse(text, mode="eval"))
+    except SyntaxError:
+        return text
