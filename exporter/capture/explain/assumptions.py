@@ -14,6 +14,7 @@ from torch.export import Dim
 
 from onnxplain.capture.finding import Finding, fallback
 from onnxplain.capture.observe import replays, size_limits
+from onnxplain.capture.observe.dim_symbols import as_text
 from onnxplain.capture.observe.guards import Guard, Guards, larger, smaller
 from onnxplain.capture.observe.replays import Call
 from onnxplain.capture.rewrite import control_flow
@@ -223,13 +224,16 @@ def _squeezed(
 
 def _not_one(guards: Guards, size: sympy.Basic, names: Mapping[InputDim, str], sizes: Mapping[sympy.Basic, int]) -> str:
     """That a computed `size` is not 1, as it is for `sizes`: about the dim alone if there is one size, or a range from 1, to exclude."""
-    if len(size.free_symbols) == 1:
-        (symbol,) = size.free_symbols
-        ends = size_limits.around(sympy.Eq(size, 1), symbol, sizes[symbol], 1, sys.maxsize) if symbol in sizes else None
-        if ends is not None and (ends[0] == ends[1] or ends[0] == 1):
-            name = guards.symbols.text(symbol, names)
-            return f"{name} != {ends[0]}" if ends[0] == ends[1] else f"{name} > {ends[1]}"
-    return guards.symbols.text(sympy.Ne(size, 1, evaluate=False), names)
+    # NOTE: dims of one name may have a symbol each (torch 2.15).
+    named, examples = size.xreplace(guards.symbols.named(names)), {sizes[symbol] for symbol in size.free_symbols & sizes.keys()}
+    if len(named.free_symbols) == len(examples) == 1:
+        (symbol,), (example,) = named.free_symbols, examples
+        ends = size_limits.around(sympy.Eq(named, 1), symbol, example, 1, sys.maxsize)
+        if ends is not None and ends[0] == ends[1]:
+            return f"{as_text(symbol)} != {ends[0]}"
+        if ends is not None and ends[0] == 1:
+            return f"{as_text(symbol)} > {ends[1]}"
+    return as_text(sympy.Ne(named, 1, evaluate=False))
 
 
 def taken_for_one(
