@@ -92,6 +92,8 @@ def names_in(library: str, pattern: str, *, one_per_family: bool = False) -> Map
     Raises:
         TriageError: The library is not installed or cannot be imported, or no name matches.
     """
+    # NOTE: a library whose names are known may be gone from the path since.
+    _check_installed(library)
     names = _all_names(library)
     found = {name: family for name, family in names.items() if fnmatch.fnmatchcase(name, pattern)}
     if not found:
@@ -146,7 +148,6 @@ def _all_names(library: str) -> Mapping[str, str]:
     The library is imported in a separate process, which then ends: this one needs little memory, and never torch.
     """
     module = LIBRARIES[library]
-    _check_installed(library)
     context: Any = multiprocessing.get_context(_START)  # typeshed knows no processes of a context that is not known
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_tell, args=(library, there), daemon=True)
